@@ -24,27 +24,23 @@
 
 use std::collections::HashSet;
 
-use super::protobuf::{Field, field, fields, replace_first, write_message, write_varint};
+use super::protobuf::{
+    Field, all, field, field_at, fields, replace_first, write_message, write_varint,
+};
 
 /// Returns the model with `batch` as the first dimension of its input. `None` if this dimension is not the first of four, or
 /// not 1, if the model does not have exactly one input, or if the bytes are not a model.
 pub fn with_batch(model: &[u8], batch: usize) -> Option<Vec<u8>> {
     let graph = field(model, 7)?;
     let parts = fields(graph)?;
-    let parts_with = |number| parts.iter().filter(move |part| part.number == number);
-    let weights: Vec<_> = parts_with(5).filter_map(|part| field(part.contents, 8)).collect();
+    let weights: Vec<_> = all(&parts, 5).filter_map(|tensor| field(tensor, 8)).collect();
     let is_weight = |input: &[u8]| field(input, 1).is_some_and(|name| weights.contains(&name));
-    let mut inputs = parts_with(11).map(|part| part.contents).filter(|input| !is_weight(input));
+    let mut inputs = all(&parts, 11).filter(|input| !is_weight(input));
     let (Some(input), None) = (inputs.next(), inputs.next()) else {
         return None;
     };
-    let shape = [2, 1, 2].iter().try_fold(input, |message, &number| field(message, number))?;
-    if fields(shape)?.len() != 4 {
-        return None;
-    }
-    let dimension =
-        [2, 1, 2, 1].iter().try_fold(input, |message, &number| field(message, number))?;
-    if dimension != [DIM_VALUE, 1] {
+    let is_of_four = fields(field_at(input, &[2, 1, 2])?)?.len() == 4;
+    if !is_of_four || field_at(input, &[2, 1, 2, 1])? != [DIM_VALUE, 1] {
         return None;
     }
     let mut batch_of_input = vec![DIM_VALUE];
@@ -56,26 +52,15 @@ pub fn with_batch(model: &[u8], batch: usize) -> Option<Vec<u8>> {
         match part.number {
             11 if !is_weight(part.contents) => write_message(&mut changed, 11, &input),
             12 => {
-                let tensor = [2, 1]
-                    .iter()
-                    .try_fold(part.contents, |message, &number| field(message, number))?;
-                let without_shape: Vec<u8> = fields(tensor)?
-                    .iter()
-                    .filter(|part| part.number != 2)
-                    .flat_map(|part| part.whole.to_vec())
-                    .collect();
-                write_message(
-                    &mut changed,
-                    12,
-                    &replace_first(part.contents, &[2, 1], &without_shape)?,
-                );
+                let tensor = fields(field_at(part.contents, &[2, 1])?)?;
+                let others = tensor.iter().filter(|part| part.number != 2);
+                let without_shape: Vec<u8> = others.flat_map(|part| part.whole).copied().collect();
+                let output = replace_first(part.contents, &[2, 1], &without_shape)?;
+                write_message(&mut changed, 12, &output);
             }
             13 => {}
             1 if shapes.iter().any(|&shape| is_constant(part.contents, shape)) => {
-                let tensor = [5, 5]
-                    .iter()
-                    .try_fold(part.contents, |message, &number| field(message, number))?;
-                let tensor = with_first_number(tensor, batch)?;
+                let tensor = with_first_number(field_at(part.contents, &[5, 5])?, batch)?;
                 write_message(&mut changed, 1, &replace_first(part.contents, &[5, 5], &tensor)?);
             }
             5 if field(part.contents, 8).is_some_and(|name| shapes.contains(&name)) => {
@@ -89,17 +74,13 @@ pub fn with_batch(model: &[u8], batch: usize) -> Option<Vec<u8>> {
 
 /// Returns the names of the constants that are used as shapes `[1,...]` of values that depend on `input`.
 fn reshape_constants<'m>(graph: &[Field<'m>], input: &'m [u8]) -> Option<Vec<&'m [u8]>> {
-    let mut constants: Vec<(&[u8], &[u8])> = Vec::new();
-    for part in graph.iter().filter(|part| part.number == 5) {
-        constants.extend(field(part.contents, 8).map(|name| (name, part.contents)));
-    }
+    let initializers = all(graph, 5).filter_map(|tensor| Some((field(tensor, 8)?, tensor)));
+    let mut constants: Vec<(&[u8], &[u8])> = initializers.collect();
     // ONNX sorts nodes: each node comes after the nodes that it depends on.
     let (mut variable, mut shapes) = (HashSet::from([input]), Vec::new());
-    for node in graph.iter().filter(|part| part.number == 1) {
-        let parts = fields(node.contents)?;
-        let all = |number| {
-            parts.iter().filter(move |part| part.number == number).map(|part| part.contents)
-        };
+    for node in all(graph, 1) {
+        let parts = fields(node)?;
+        let all = |number| all(&parts, number);
         let inputs: Vec<&[u8]> = all(1).collect();
         if inputs.iter().any(|name| variable.contains(name)) {
             variable.extend(all(2));
@@ -130,8 +111,7 @@ fn is_constant(node: &[u8], name: &[u8]) -> bool {
 /// another type, fewer than two numbers, or another first number.
 fn with_first_number(tensor: &[u8], number: usize) -> Option<Vec<u8>> {
     let parts = fields(tensor)?;
-    let contents =
-        |number| parts.iter().find(|part| part.number == number).map(|part| part.contents);
+    let contents = |number| all(&parts, number).next();
     let mut changed = Vec::new();
     if let Some(raw) = contents(9) {
         let (first, rest) = raw.split_at_checked(8)?;

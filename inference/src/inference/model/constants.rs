@@ -14,7 +14,7 @@ use ort::memory::Allocator;
 use ort::value::{DynTensor, Outlet, TensorElementType, ValueType};
 
 use super::output::model_tensor;
-use super::protobuf::{field, fields};
+use super::protobuf::{all, field, fields};
 use super::{InputSpec, ModelError, dims_text, numbers, type_text};
 use nmsfilter_core::signature::{self, ConstantNumbers, Dim};
 
@@ -139,18 +139,12 @@ pub fn are_in_file(path: &Path, name: &str, numbers: ConstantNumbers, size: [u32
     };
     let model = std::fs::read(path).unwrap_or_default();
     let parts = field(&model, 7).and_then(fields).unwrap_or_default();
-    let mut initializers = parts.iter().filter(|part| part.number == 5).map(|part| part.contents);
-    initializers
+    all(&parts, 5)
         .any(|tensor| field(tensor, 8) == Some(name.as_bytes()) && is_wanted(tensor) == Some(true))
 }
 
 fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, ModelError> {
-    let wrong = || ModelError::ConstantInput {
-        name: input.name().to_owned(),
-        found: type_text(input.dtype()),
-        dims: dims_text(input.dtype().tensor_shape().map_or(&[], |shape| &**shape)),
-        problem: "a number for each picture, or for each of its pixels".to_owned(),
-    };
+    let wrong = || wrong(input, "a number for each picture, or for each of its pixels".to_owned());
     let (dims, known) = known(input).ok_or_else(wrong)?;
     let [width, height] = picture.size;
     let lengths = dims.iter().map(|dim| match dim {
@@ -171,12 +165,7 @@ fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, Mode
 
 /// Describes an input whose numbers the user has set: for one picture, or for all.
 fn with_numbers(input: &Outlet, values: &[f64], batch: usize) -> Result<ConstantInput, ModelError> {
-    let wrong = |problem: String| ModelError::ConstantInput {
-        name: input.name().to_owned(),
-        found: type_text(input.dtype()),
-        dims: dims_text(input.dtype().tensor_shape().map_or(&[], |shape| &**shape)),
-        problem,
-    };
+    let wrong = |problem| wrong(input, problem);
     let Some(stated) = input.dtype().tensor_shape() else {
         return Err(wrong("a tensor".to_owned()));
     };
@@ -201,6 +190,15 @@ fn with_numbers(input: &Outlet, values: &[f64], batch: usize) -> Result<Constant
     }
     let numbers = constant(input, shape, values.to_vec());
     numbers.ok_or_else(|| wrong("numbers that its type has".to_owned()))
+}
+
+fn wrong(input: &Outlet, problem: String) -> ModelError {
+    ModelError::ConstantInput {
+        name: input.name().to_owned(),
+        found: type_text(input.dtype()),
+        dims: dims_text(input.dtype().tensor_shape().map_or(&[], |shape| &**shape)),
+        problem,
+    }
 }
 
 /// Returns `None` if numbers of the input's type cannot be made, or if the type does not have one of the numbers.

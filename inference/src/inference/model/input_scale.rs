@@ -10,26 +10,20 @@
 //! TensorProto: float_data = 4, name = 8, raw_data = 9
 //! ```
 
-use super::protobuf::{field, fields};
+use super::protobuf::{all, field, fields};
 
 /// The scale and zero point of the input `name`; `None` if it is not dequantized by a single scale.
 pub fn find(model: &[u8], name: &str, is_signed: bool) -> Option<(f64, f64)> {
     let graph = fields(field(model, 7)?)?;
     let inputs_of = |node: &'_ [u8]| -> Option<Vec<Vec<u8>>> {
-        let inputs = fields(node)?.into_iter().filter(|part| part.number == 1);
-        Some(inputs.map(|part| part.contents.to_vec()).collect())
+        Some(all(&fields(node)?, 1).map(<[u8]>::to_vec).collect())
     };
     let is_dequantizer = |node: &&[u8]| field(node, 4) == Some(b"DequantizeLinear");
-    let nodes = graph.iter().filter(|part| part.number == 1).map(|part| part.contents);
-    let inputs = nodes
+    let inputs = all(&graph, 1)
         .filter(is_dequantizer)
         .filter_map(inputs_of)
         .find(|inputs| inputs.first().is_some_and(|input| input == name.as_bytes()))?;
-    let constant = |name: &Vec<u8>| {
-        let tensors = graph.iter().filter(|part| part.number == 5).map(|part| part.contents);
-        let mut of_name = tensors.filter(|tensor| field(tensor, 8) == Some(name));
-        of_name.next()
-    };
+    let constant = |name: &Vec<u8>| all(&graph, 5).find(|tensor| field(tensor, 8) == Some(name));
     let scale = constant(inputs.get(1)?)?;
     let scale = field(scale, 9).or_else(|| field(scale, 4))?;
     let scale = f32::from_le_bytes(scale.try_into().ok()?);

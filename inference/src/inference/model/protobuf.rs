@@ -41,7 +41,18 @@ pub fn fields(message: &[u8]) -> Option<Vec<Field<'_>>> {
 
 /// Returns the contents of the first field with this number.
 pub fn field(message: &[u8], number: u64) -> Option<&[u8]> {
-    fields(message)?.into_iter().find(|field| field.number == number).map(|field| field.contents)
+    all(&fields(message)?, number).next()
+}
+
+/// Returns the contents of the field at the end of `path`: each number stands for the first field with this number, in
+/// that of the number before it.
+pub fn field_at<'m>(message: &'m [u8], path: &[u64]) -> Option<&'m [u8]> {
+    path.iter().try_fold(message, |message, &number| field(message, number))
+}
+
+/// Returns the contents of the fields with this number.
+pub fn all<'m>(fields: &[Field<'m>], number: u64) -> impl Iterator<Item = &'m [u8]> {
+    fields.iter().filter(move |field| field.number == number).map(|field| field.contents)
 }
 
 /// Replaces a field of a message by `contents`. `path` has the field's number, preceded by the numbers of the

@@ -16,7 +16,7 @@
 //! AttributeProto: g = 6 (GraphProto), graphs = 11
 //! ```
 
-use super::protobuf::fields;
+use super::protobuf::{all, fields};
 
 /// The types of such nodes ([operators](https://onnx.ai/onnx/operators/)).
 const TYPES: [&str; 4] = ["Compress", "NonMaxSuppression", "NonZero", "Unique"];
@@ -25,20 +25,17 @@ const TYPES: [&str; 4] = ["Compress", "NonMaxSuppression", "NonZero", "Unique"];
 /// bytes are not a model.
 pub fn varying_node(model: &[u8]) -> Option<&'static str> {
     let parts = fields(model)?;
-    let parts_with = |number| parts.iter().filter(move |part| part.number == number);
-    let in_graph = parts_with(7).find_map(|graph| among_nodes(graph.contents, 1));
-    in_graph.or_else(|| parts_with(25).find_map(|function| among_nodes(function.contents, 7)))
+    let in_graph = all(&parts, 7).find_map(|graph| among_nodes(graph, 1));
+    in_graph.or_else(|| all(&parts, 25).find_map(|function| among_nodes(function, 7)))
 }
 
 /// Searches the nodes in the field `number` of a message, and the graphs in the attributes of these nodes.
 fn among_nodes(message: &[u8], number: u64) -> Option<&'static str> {
-    let nodes = fields(message)?.into_iter().filter(|part| part.number == number);
-    nodes.map(|node| node.contents).find_map(|node| {
+    all(&fields(message)?, number).find_map(|node| {
         let parts = fields(node)?;
-        let parts_with = |number| parts.iter().filter(move |part| part.number == number);
-        let is_type = |name: &&&str| parts_with(4).any(|part| part.contents == name.as_bytes());
+        let is_type = |name: &&&str| all(&parts, 4).any(|part| part == name.as_bytes());
         TYPES.iter().find(is_type).copied().or_else(|| {
-            let values = parts_with(5).filter_map(|attribute| fields(attribute.contents)).flatten();
+            let values = all(&parts, 5).filter_map(fields).flatten();
             let mut graphs = values.filter(|value| matches!(value.number, 6 | 11));
             graphs.find_map(|graph| among_nodes(graph.contents, 1))
         })
