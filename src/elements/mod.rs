@@ -43,14 +43,40 @@ pub fn is_nvmm(caps: &gst::CapsRef) -> bool {
     caps.features(0).is_some_and(|features| features.contains(NVMM))
 }
 
-/// Templates of an always sink pad and an always source pad with equal caps.
-pub fn filter_templates(caps: &gst::Caps) -> Vec<gst::PadTemplate> {
-    [("sink", gst::PadDirection::Sink), ("src", gst::PadDirection::Src)]
-        .map(|(name, direction)| {
+/// Templates of an always sink pad and an always source pad.
+pub fn pad_templates(sink: &gst::Caps, src: &gst::Caps) -> Vec<gst::PadTemplate> {
+    [("sink", gst::PadDirection::Sink, sink), ("src", gst::PadDirection::Src, src)]
+        .map(|(name, direction, caps)| {
             gst::PadTemplate::new(name, direction, gst::PadPresence::Always, caps)
                 .expect("the template is valid")
         })
         .into()
+}
+
+/// Declares the debug category of an element: the static variable, the name, and the description.
+#[macro_export]
+macro_rules! debug_category {
+    ($visibility:vis $category:ident, $name:literal, $text:literal) => {
+        $visibility static $category: std::sync::LazyLock<gst::DebugCategory> =
+            std::sync::LazyLock::new(|| {
+                gst::DebugCategory::new($name, gst::DebugColorFlags::empty(), Some($text))
+            });
+    };
+}
+
+/// Declares `metadata` of an element: its long name, class, and description.
+#[macro_export]
+macro_rules! element_metadata {
+    ($name:literal, $class:literal, $text:literal) => {
+        fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+            static METADATA: std::sync::LazyLock<gst::subclass::ElementMetadata> =
+                std::sync::LazyLock::new(|| {
+                    let authors = "The nmsfilter authors";
+                    gst::subclass::ElementMetadata::new($name, $class, $text, authors)
+                });
+            Some(&METADATA)
+        }
+    };
 }
 
 /// Posts the error that a buffer came while the element has no state. The base class calls `start` before, so that this is

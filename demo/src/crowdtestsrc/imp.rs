@@ -29,13 +29,7 @@ use gstnmsfilter::input::cuda_memory::UploadError;
 use gstnmsfilter::input::custom_meta;
 use gstnmsfilter::tensor::TensorError;
 
-static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new(
-        "crowdtestsrc",
-        gst::DebugColorFlags::empty(),
-        Some("Crowd with known people"),
-    )
-});
+gstnmsfilter::debug_category!(CAT, "crowdtestsrc", "Crowd with known people");
 
 /// The supported formats, each with the indices of red, green and blue in a pixel.
 const FORMATS: [(VideoFormat, ChannelOrder); 4] = [
@@ -222,17 +216,11 @@ impl ObjectImpl for CrowdTestSrc {
 impl GstObjectImpl for CrowdTestSrc {}
 
 impl ElementImpl for CrowdTestSrc {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "Crowd test source",
-                "Source/Video",
-                "Draws a moving crowd and attaches the raw windows that a detector would output",
-                "The nmsfilter authors",
-            )
-        });
-        Some(&METADATA)
-    }
+    gstnmsfilter::element_metadata!(
+        "Crowd test source",
+        "Source/Video",
+        "Draws a moving crowd and attaches the raw windows that a detector would output"
+    );
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {

@@ -21,7 +21,7 @@ use super::shapes::{Pen, draw_disc, draw_line, draw_mask, draw_polygon};
 use super::surface::{Rect, Surface, SurfaceFormat};
 use super::tails::Tails;
 use super::{ColorBy, LabelMode};
-use gstnmsfilter::elements::{filter_templates, lock};
+use gstnmsfilter::elements::{lock, pad_templates};
 use gstnmsfilter::frame::{FrameError, components, raw_formats};
 
 /// Opacity of dark lines, and of the background of labels.
@@ -116,26 +116,21 @@ impl ObjectImpl for RoiOverlay {}
 impl GstObjectImpl for RoiOverlay {}
 
 impl ElementImpl for RoiOverlay {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "Region of interest overlay",
-                "Filter/Effect/Video",
-                "Draws regions of interest with their labels, confidences, oriented boxes, masks and keypoints on \
+    gstnmsfilter::element_metadata!(
+        "Region of interest overlay",
+        "Filter/Effect/Video",
+        "Draws regions of interest with their labels, confidences, oriented boxes, masks and keypoints on \
                  video with 8 bits per sample (for other video, put videoconvert before it). Labels are readable \
-                 in a crowd, and have Latin letters only",
-                "The nmsfilter authors",
-            )
-        });
-        Some(&METADATA)
-    }
+                 in a crowd, and have Latin letters only"
+    );
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
             let formats = raw_formats()
                 .into_iter()
                 .filter(|&format| components(&VideoFormatInfo::from_format(format)).is_some());
-            filter_templates(&gst_video::VideoCapsBuilder::new().format_list(formats).build())
+            let caps = gst_video::VideoCapsBuilder::new().format_list(formats).build();
+            pad_templates(&caps, &caps)
         });
         &TEMPLATES
     }

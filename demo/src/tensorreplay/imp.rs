@@ -15,16 +15,10 @@ use super::file::{FileKind, ReadOptions};
 use super::recording::{Recording, RecordingError};
 use crate::TensorMemory;
 use crate::tensor_memory::TensorTransfer;
-use gstnmsfilter::elements::{any_video, filter_templates, lock, not_started, property};
+use gstnmsfilter::elements::{any_video, lock, not_started, pad_templates, property};
 use gstnmsfilter::input::custom_meta;
 
-static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new(
-        "tensorreplay",
-        gst::DebugColorFlags::empty(),
-        Some("Replay of recorded tensors"),
-    )
-});
+gstnmsfilter::debug_category!(CAT, "tensorreplay", "Replay of recorded tensors");
 
 #[derive(Clone, Debug)]
 struct Settings {
@@ -138,21 +132,15 @@ impl ObjectImpl for TensorReplay {
 impl GstObjectImpl for TensorReplay {}
 
 impl ElementImpl for TensorReplay {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "Tensor replay",
-                "Filter/Metadata/Video",
-                "Attaches recorded tensors to video buffers, like an inference element",
-                "The nmsfilter authors",
-            )
-        });
-        Some(&METADATA)
-    }
+    gstnmsfilter::element_metadata!(
+        "Tensor replay",
+        "Filter/Metadata/Video",
+        "Attaches recorded tensors to video buffers, like an inference element"
+    );
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
-            LazyLock::new(|| filter_templates(&any_video()));
+            LazyLock::new(|| pad_templates(&any_video(), &any_video()));
         &TEMPLATES
     }
 }

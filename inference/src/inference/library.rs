@@ -23,7 +23,7 @@ use ort::LoadDynamicError;
 use ort::environment::Environment;
 use ort::logging::LogLevel;
 
-use super::debug_category::CAT;
+use super::CAT;
 
 /// The environment variable that names the library. Other programs that use the crate `ort` read this variable,
 /// too.

@@ -16,7 +16,6 @@
 //! the model, after `trial` has tried it once; [`outputs`] manages the memory of the results. With [`instance`], several
 //! elements share a model. `frames_run` runs the model on several frames of one buffer.
 
-pub(crate) mod debug_category;
 pub mod error;
 pub mod frames_run;
 pub mod instance;
@@ -47,6 +46,9 @@ use plugin_provider::PluginLibrary;
 use provider::Provider;
 use provider_options::ProviderOptions;
 use session::{InputMemory, OpenModel};
+
+// The category of the element, and of all modules in this folder.
+gstnmsfilter::debug_category!(pub(crate) CAT, "ortinference", "Inference with ONNX Runtime");
 
 /// The model to run, and how to run it. The default names no model file.
 #[derive(Clone, Debug, Default, PartialEq)]

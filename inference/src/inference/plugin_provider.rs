@@ -16,7 +16,7 @@ use ort::device::Device;
 use ort::memory::DeviceType;
 use ort::session::Session;
 
-use super::debug_category::CAT;
+use super::CAT;
 use super::error::InferenceError;
 use super::library::OnnxRuntime;
 use super::missing_library;

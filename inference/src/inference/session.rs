@@ -32,8 +32,8 @@ use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, Memory
 use ort::session::{IoBinding, NoSelectedOutputs, RunOptions, Session, SessionInputValue};
 use ort::value::DynTensor;
 
+use super::CAT;
 use super::InferenceOptions;
-use super::debug_category::CAT;
 use super::error::InferenceError;
 use super::library::OnnxRuntime;
 use super::model::{ConstantInput, Model, ModelError, batch_dimension};

@@ -15,19 +15,13 @@ use serde_json::value::RawValue;
 use super::settings::{Settings, SettingsError};
 use super::undecoded;
 use super::upstream::Files;
-use crate::deepstream::{DeepStreamError, NVMM};
+use crate::deepstream::DeepStreamError;
 use crate::elements::property::{self, Properties};
-use crate::elements::{any_video, frame_size, lock, not_started};
+use crate::elements::{any_video, frame_size, is_nvmm, lock, not_started, pad_templates};
 use crate::input::inference_mark;
 use crate::json::{Detections, FrameCaps, Line};
 
-static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new(
-        "detectionjson",
-        gst::DebugColorFlags::empty(),
-        Some("JSON of detections"),
-    )
-});
+crate::debug_category!(CAT, "detectionjson", "JSON of detections");
 
 /// The media type of lines of JSON.
 const NDJSON: &str = "application/x-ndjson";
@@ -181,30 +175,16 @@ impl ObjectImpl for DetectionJson {
 impl GstObjectImpl for DetectionJson {}
 
 impl ElementImpl for DetectionJson {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "JSON of detections",
-                "Converter/Metadata/Video",
-                "Writes the regions of interest, analytics objects and DeepStream objects on each video frame as one \
-                 line of JSON, with the fields of DL Streamer's gvametaconvert",
-                "The nmsfilter authors",
-            )
-        });
-        Some(&METADATA)
-    }
+    crate::element_metadata!(
+        "JSON of detections",
+        "Converter/Metadata/Video",
+        "Writes the regions of interest, analytics objects and DeepStream objects on each video frame as one \
+                 line of JSON, with the fields of DL Streamer's gvametaconvert"
+    );
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
-        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let template = |name, direction, caps: &gst::Caps| {
-                gst::PadTemplate::new(name, direction, gst::PadPresence::Always, caps)
-                    .expect("the template is valid")
-            };
-            vec![
-                template("sink", gst::PadDirection::Sink, &any_video()),
-                template("src", gst::PadDirection::Src, &gst::Caps::new_empty_simple(NDJSON)),
-            ]
-        });
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
+            LazyLock::new(|| pad_templates(&any_video(), &gst::Caps::new_empty_simple(NDJSON)));
         &TEMPLATES
     }
 }
@@ -247,9 +227,8 @@ impl BaseTransformImpl for DetectionJson {
 
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
         let size = frame_size(incaps).map_err(|error| gst::loggable_error!(CAT, "{error}"))?;
-        let is_nvmm = incaps.features(0).is_some_and(|features| features.contains(NVMM));
         if let Some(state) = lock(&self.state).as_mut() {
-            state.caps = Some(FrameCaps { size, is_nvmm });
+            state.caps = Some(FrameCaps { size, is_nvmm: is_nvmm(incaps) });
         }
         Ok(())
     }

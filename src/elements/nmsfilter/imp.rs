@@ -12,7 +12,7 @@ use super::session::Session;
 use super::settings::Settings;
 use super::stats::Stats;
 use crate::elements::property::{self, Kind, Properties, Text};
-use crate::elements::{any_video, filter_templates, lock};
+use crate::elements::{any_video, lock, pad_templates};
 use crate::input::analytics_batch;
 use nmsfilter_core::engine::{Params, Scalar, ScalarKind};
 
@@ -79,24 +79,18 @@ impl ObjectImpl for NmsFilter {
 impl GstObjectImpl for NmsFilter {}
 
 impl ElementImpl for NmsFilter {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "Non-maximum suppression filter",
-                "Filter/Analyzer/Video",
-                "Decodes detector tensors on video buffers, suppresses duplicate detections and \
-                 attaches the survivors as regions of interest; attaches the classes of classifiers to them",
-                "The nmsfilter authors",
-            )
-        });
-        Some(&METADATA)
-    }
+    crate::element_metadata!(
+        "Non-maximum suppression filter",
+        "Filter/Analyzer/Video",
+        "Decodes detector tensors on video buffers, suppresses duplicate detections and \
+                 attaches the survivors as regions of interest; attaches the classes of classifiers to them"
+    );
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
             let mut caps = any_video();
             caps.merge(analytics_batch::any_batch());
-            filter_templates(&caps)
+            pad_templates(&caps, &caps)
         });
         &TEMPLATES
     }

@@ -28,19 +28,11 @@ mod words;
 #[doc(hidden)]
 pub use words::texts;
 
-use std::sync::LazyLock;
-
 use gst::glib;
 use gst::prelude::*;
 use gst_base::subclass::prelude::*;
 
-pub(crate) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new(
-        "nmsfilter",
-        gst::DebugColorFlags::empty(),
-        Some("Tensor decoding and non-maximum suppression"),
-    )
-});
+crate::debug_category!(pub(crate) CAT, "nmsfilter", "Tensor decoding and non-maximum suppression");
 
 glib::wrapper! {
     /// The element `nmsfilter`.

@@ -9,8 +9,8 @@ use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
 
 use super::{consume, groups};
-use crate::elements::any_video;
 use crate::elements::nmsfilter::{NmsFilter, NmsFilterImpl};
+use crate::elements::{any_video, pad_templates};
 
 /// The instance data of the element, which is empty.
 #[derive(Default)]
@@ -37,30 +37,17 @@ impl ObjectImpl for NmsTensorDec {
 impl GstObjectImpl for NmsTensorDec {}
 
 impl ElementImpl for NmsTensorDec {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "Non-maximum suppression tensor decoder",
-                "Tensordecoder/Video",
-                "nmsfilter for tensordecodebin, which selects the element by the tensors in the caps: decodes \
-                 detector tensors, suppresses duplicate detections, attaches the survivors, and removes the tensors",
-                "The nmsfilter authors",
-            )
-        });
-        Some(&METADATA)
-    }
+    crate::element_metadata!(
+        "Non-maximum suppression tensor decoder",
+        "Tensordecoder/Video",
+        "nmsfilter for tensordecodebin, which selects the element by the tensors in the caps: decodes \
+                 detector tensors, suppresses duplicate detections, attaches the survivors, and removes the tensors"
+    );
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
             let sink = groups::sink_caps().expect("without them the element is not registered");
-            let template = |name, direction, caps: &gst::Caps| {
-                gst::PadTemplate::new(name, direction, gst::PadPresence::Always, caps)
-                    .expect("the template is valid")
-            };
-            vec![
-                template("sink", gst::PadDirection::Sink, sink),
-                template("src", gst::PadDirection::Src, &any_video()),
-            ]
+            pad_templates(sink, &any_video())
         });
         &TEMPLATES
     }

@@ -10,7 +10,7 @@ use gst::subclass::prelude::*;
 use gst_base::prelude::*;
 use gst_base::subclass::prelude::*;
 use gstnmsfilter::elements::{
-    any_video, filter_templates, forward_allocation, frame_size, lock, not_started, property,
+    any_video, forward_allocation, frame_size, lock, not_started, pad_templates, property,
 };
 use gstnmsfilter::input::analytics_batch;
 use gstnmsfilter::input::inference_mark;
@@ -19,13 +19,7 @@ use crate::metadata::{self, Identity, Object};
 use crate::settings::{Algorithm, Settings};
 use crate::stream::{FrameCaps, MAX_OBJECTS, NoIds, Stream};
 
-static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new(
-        "objecttracker",
-        gst::DebugColorFlags::empty(),
-        Some("Identities of objects"),
-    )
-});
+gstnmsfilter::debug_category!(CAT, "objecttracker", "Identities of objects");
 
 /// The duration of frames whose caps have no rate, in nanoseconds.
 const USUAL_DURATION: u64 = 1_000_000_000 / 30;
@@ -223,24 +217,18 @@ impl ObjectImpl for ObjectTracker {
 impl GstObjectImpl for ObjectTracker {}
 
 impl ElementImpl for ObjectTracker {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "Object tracker",
-                "Filter/Analyzer/Video",
-                "Gives regions of interest and analytics objects identities (ByteTrack, OC-SORT, SORT), and frames \
-                 without inference the predicted boxes of the tracks",
-                "The nmsfilter authors",
-            )
-        });
-        Some(&METADATA)
-    }
+    gstnmsfilter::element_metadata!(
+        "Object tracker",
+        "Filter/Analyzer/Video",
+        "Gives regions of interest and analytics objects identities (ByteTrack, OC-SORT, SORT), and frames \
+                 without inference the predicted boxes of the tracks"
+    );
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
             let mut caps = any_video();
             caps.merge(analytics_batch::any_batch());
-            filter_templates(&caps)
+            pad_templates(&caps, &caps)
         });
         &TEMPLATES
     }

@@ -11,10 +11,10 @@ use super::latency::Latency;
 use super::settings::Settings;
 use super::state::State;
 use super::stats::Stats;
-use crate::inference::debug_category::CAT;
+use crate::inference::CAT;
 use crate::inference::instance::Interrupt;
 use gstnmsfilter::elements::property::{self, Properties};
-use gstnmsfilter::elements::{filter_templates, lock};
+use gstnmsfilter::elements::{lock, pad_templates};
 use gstnmsfilter::frame::raw_formats;
 use gstnmsfilter::input::analytics_batch;
 
@@ -70,18 +70,12 @@ impl ObjectImpl for OrtInference {
 impl GstObjectImpl for OrtInference {}
 
 impl ElementImpl for OrtInference {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "ONNX Runtime inference",
-                "Filter/Analyzer/Video",
-                "Runs an ONNX model on video frames with ONNX Runtime, on the CPU or an NVIDIA GPU, and \
-                 attaches its raw output tensors, which stay in the GPU's memory",
-                "The nmsfilter authors",
-            )
-        });
-        Some(&METADATA)
-    }
+    gstnmsfilter::element_metadata!(
+        "ONNX Runtime inference",
+        "Filter/Analyzer/Video",
+        "Runs an ONNX model on video frames with ONNX Runtime, on the CPU or an NVIDIA GPU, and \
+                 attaches its raw output tensors, which stay in the GPU's memory"
+    );
 
     fn change_state(
         &self,
@@ -102,7 +96,7 @@ impl ElementImpl for OrtInference {
             let on_device = any_format().features(["memory:CUDAMemory"]);
             caps.get_mut().expect("the caps are new").append(on_device.build());
             caps.merge(analytics_batch::any_batch());
-            filter_templates(&caps)
+            pad_templates(&caps, &caps)
         });
         &TEMPLATES
     }

@@ -8,8 +8,8 @@ use gst::subclass::prelude::*;
 
 use super::imp::OrtInference;
 use super::state::State;
+use crate::inference::CAT;
 use crate::inference::InferenceOptions;
-use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::plugin_provider::PluginError;
 use crate::inference::session::OpenModel;

@@ -19,7 +19,7 @@ use super::schedule::Schedule;
 use super::settings::Settings;
 use super::state::State;
 use super::stats::Stats;
-use crate::inference::debug_category::CAT;
+use crate::inference::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::provider;
 use crate::inference::{Inference, InferenceOptions};

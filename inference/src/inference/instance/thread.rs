@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::{MemberState, OpenBatch, Run, SetState, Shared, State, lock, wait};
-use crate::inference::debug_category::CAT;
+use crate::inference::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::model::varying_nodes::varying_node;
 use crate::inference::outputs::OutputSet;
