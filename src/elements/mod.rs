@@ -18,6 +18,7 @@ pub mod nmsfilter;
 pub mod nmstensordec;
 pub mod property;
 mod property_enum;
+pub mod times;
 
 /// Raw video of any format in any memory, for filters that do not access pixels.
 pub fn any_video() -> gst::Caps {

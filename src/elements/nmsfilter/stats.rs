@@ -9,18 +9,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gst::glib;
-use hdrhistogram::Histogram;
 
 use super::clock::SECOND;
+use crate::elements::times::Times;
 use nmsfilter_core::engine::{DeviceWork, Outcome};
 
 /// The most labels in the structure; a model can have 65536.
 const MAX_LABELS: usize = 100;
 
 /// Counts since the element started.
+#[derive(Default)]
 pub(super) struct Stats {
     /// The name of the engine that processed the last frame.
-    engine: &'static str,
+    engine: Option<&'static str>,
     frames: u64,
     frames_without_tensors: u64,
     frames_lost: u64,
@@ -30,8 +31,8 @@ pub(super) struct Stats {
     labels: BTreeMap<glib::Quark, u64>,
     rejected: u64,
     device: DeviceWork,
-    /// Nanoseconds per buffer with tensors.
-    time: Histogram<u64>,
+    /// The time per buffer with tensors.
+    time: Times,
     /// True if a message with the current counts has been posted.
     posted: bool,
     tensors: TensorWatch,
@@ -48,30 +49,10 @@ enum TensorWatch {
     Done,
 }
 
-impl Default for Stats {
-    fn default() -> Self {
-        Self::new("none")
-    }
-}
-
 impl Stats {
     /// Creates counts of 0, for an engine of this name.
     pub fn new(engine: &'static str) -> Self {
-        const MINUTE: u64 = 60_000_000_000;
-        Self {
-            engine,
-            frames: 0,
-            frames_without_tensors: 0,
-            frames_lost: 0,
-            candidates: 0,
-            survivors: 0,
-            labels: BTreeMap::new(),
-            rejected: 0,
-            device: DeviceWork::default(),
-            time: Histogram::new_with_bounds(1, MINUTE, 2).expect("the bounds are valid"),
-            posted: false,
-            tensors: TensorWatch::default(),
-        }
+        Self { engine: Some(engine), ..Self::default() }
     }
 
     /// The counts, unless no frame was counted or they have not changed since the last call.
@@ -137,9 +118,9 @@ impl Stats {
         self.candidates += outcome.candidates as u64;
         self.survivors += outcome.survivors as u64;
         self.rejected += outcome.rejected as u64;
-        self.engine = outcome.engine;
+        self.engine = Some(outcome.engine);
         self.device += outcome.device;
-        self.time.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.time.add(time);
     }
 
     /// Counts survivors by their labels.
@@ -168,7 +149,7 @@ impl Stats {
     /// nanoseconds.
     pub fn structure(&self) -> gst::Structure {
         let labels = self.most_frequent_labels();
-        gst::Structure::builder("nmsfilter-stats")
+        let structure = gst::Structure::builder("nmsfilter-stats")
             .field("frames", self.frames)
             .field("frames-without-tensors", self.frames_without_tensors)
             .field("frames-lost", self.frames_lost)
@@ -177,18 +158,15 @@ impl Stats {
             .field("labels", gst::Array::new(labels.iter().map(|(label, _)| label)))
             .field("label-counts", gst::Array::new(labels.iter().map(|(_, count)| count)))
             .field("rejected", self.rejected)
-            .field("engine", self.engine)
+            .field("engine", self.engine.unwrap_or("none"))
             .field("bytes-uploaded", self.device.bytes_uploaded)
             .field("bytes-downloaded", self.device.bytes_downloaded)
             .field("column-bytes-downloaded", self.device.column_bytes_downloaded)
             .field("mask-bytes-downloaded", self.device.mask_bytes_downloaded)
             .field("launches", self.device.launches)
             .field("rounds", self.device.rounds)
-            .field("device-time-mean", self.device_time_mean())
-            .field("time-mean", self.time.mean().round() as u64)
-            .field("time-p50", self.time.value_at_quantile(0.5))
-            .field("time-p99", self.time.value_at_quantile(0.99))
-            .build()
+            .field("device-time-mean", self.device_time_mean());
+        self.time.add_to(structure, "time").build()
     }
 }
 

@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-
 use crate::inference::instance::Run;
+use gstnmsfilter::elements::times::Times;
 
 /// The counts since the element started.
+#[derive(Default)]
 pub(super) struct Stats {
     /// The provider that ran the last frame.
-    provider: &'static str,
+    provider: Option<&'static str>,
     /// The number of frames on which the model ran.
     frames: u64,
     /// The number of frames that passed without inference.
@@ -28,30 +28,10 @@ pub(super) struct Stats {
     output_sets: u64,
     /// The sum, over all regions, of the number of pictures in the region's run.
     batched: u64,
-    /// The time per frame in the element, in nanoseconds.
-    time: Histogram<u64>,
-    /// The time per run on the GPU, in nanoseconds.
-    gpu_time: Histogram<u64>,
-}
-
-impl Default for Stats {
-    fn default() -> Self {
-        const MINUTE: u64 = 60_000_000_000;
-        let times = Histogram::new_with_bounds(1, MINUTE, 2).expect("the bounds are valid");
-        Self {
-            provider: "none",
-            frames: 0,
-            skipped: 0,
-            dropped: 0,
-            without_regions: 0,
-            regions: 0,
-            bytes_uploaded: 0,
-            output_sets: 0,
-            batched: 0,
-            gpu_time: times.clone(),
-            time: times,
-        }
-    }
+    /// The time per frame in the element.
+    time: Times,
+    /// The time per run on the GPU.
+    gpu_time: Times,
 }
 
 impl Stats {
@@ -64,8 +44,7 @@ impl Stats {
         bytes_uploaded: u64,
         time: Duration,
     ) {
-        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.provider = provider;
+        self.provider = Some(provider);
         self.frames += 1;
         self.regions += regions as u64;
         self.without_regions += u64::from(regions == 0);
@@ -75,9 +54,9 @@ impl Stats {
         self.bytes_uploaded += bytes_uploaded;
         self.output_sets = run.sets as u64;
         self.batched += batched as u64;
-        self.time.saturating_record(nanoseconds(time));
+        self.time.add(time);
         if let Some(gpu_time) = run.gpu_time {
-            self.gpu_time.saturating_record(nanoseconds(gpu_time));
+            self.gpu_time.add(gpu_time);
         }
     }
 
@@ -99,22 +78,17 @@ impl Stats {
     /// Returns the structure for the property `stats` and for the message `ortinference-stats`. Times are in
     /// nanoseconds.
     pub fn structure(&self) -> gst::Structure {
-        gst::Structure::builder("ortinference-stats")
+        let structure = gst::Structure::builder("ortinference-stats")
             .field("frames", self.frames)
             .field("frames-skipped", self.skipped)
             .field("frames-dropped", self.dropped)
             .field("frames-without-regions", self.without_regions)
             .field("regions", self.regions)
-            .field("provider", self.provider)
+            .field("provider", self.provider.unwrap_or("none"))
             .field("bytes-uploaded", self.bytes_uploaded)
             .field("output-sets", self.output_sets)
-            .field("batch-mean", self.batched as f64 / self.regions.max(1) as f64)
-            .field("time-mean", self.time.mean().round() as u64)
-            .field("time-p50", self.time.value_at_quantile(0.5))
-            .field("time-p99", self.time.value_at_quantile(0.99))
-            .field("gpu-time-mean", self.gpu_time.mean().round() as u64)
-            .field("gpu-time-p50", self.gpu_time.value_at_quantile(0.5))
-            .field("gpu-time-p99", self.gpu_time.value_at_quantile(0.99))
-            .build()
+            .field("batch-mean", self.batched as f64 / self.regions.max(1) as f64);
+        let structure = self.time.add_to(structure, "time");
+        self.gpu_time.add_to(structure, "gpu-time").build()
     }
 }
