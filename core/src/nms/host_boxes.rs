@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use super::NmsError;
 use super::box_input::BoxInput;
 use crate::decoder::MAX_CLASSES;
-use crate::device::{Device, DeviceError, Location, Stream};
+use crate::device::{Device, Stream};
 use crate::engine::{EngineError, MAX_ANGLE, MAX_BOX_SIDE};
 use crate::geometry::{Corners, OrientedBox};
-use crate::tensor::{DeviceSlice, Elements, Resident, Shape, Storage, TensorView};
+use crate::tensor::{DeviceSlice, Elements, Resident, Shape, Storage, TensorView, with_elements};
 
 /// The rank of a box.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -230,14 +230,7 @@ impl<'a> HostNumbers<'a> {
     }
 
     fn len(&self) -> usize {
-        match self.0 {
-            Elements::F16(elements) => elements.len(),
-            Elements::F32(elements) => elements.len(),
-            Elements::I8(elements) => elements.len(),
-            Elements::U8(elements) => elements.len(),
-            Elements::I32(elements) => elements.len(),
-            Elements::I64(elements) => elements.len(),
-        }
+        with_elements!(self.0, elements => elements.len())
     }
 
     fn append_to(&self, to: &mut Vec<f32>) {
@@ -266,17 +259,15 @@ impl<'a> HostNumbers<'a> {
 }
 
 /// Copies the elements of `tensor` to the host.
-fn download(tensor: &TensorView<'_>, slice: DeviceSlice, bytes: &mut [u8]) -> Result<(), NmsError> {
-    let driver = |error| EngineError::from(DeviceError::Driver(error));
-    let mut device = Device::open(0).map_err(EngineError::from)?;
-    if let Location::OtherDevice(is) = device.locate(slice.address()).map_err(driver)? {
-        device = Device::open(is).map_err(EngineError::from)?;
-    }
-    let stream = Stream::new(&device).map_err(driver)?;
-    if !stream.wait_for_producer(slice.ready(), slice.address()).map_err(driver)? {
-        return Err(EngineError::UnknownProducer { tensor: tensor.to_string() }.into());
+fn download(
+    tensor: &TensorView<'_>,
+    slice: DeviceSlice,
+    bytes: &mut [u8],
+) -> Result<(), EngineError> {
+    let stream = Stream::new(&Device::holding(slice.address())?)?;
+    if !stream.wait_for_producer(slice.ready(), slice.address())? {
+        return Err(EngineError::UnknownProducer { tensor: tensor.to_string() });
     }
     // SAFETY: a device slice exists, and is not written once it is ready.
-    unsafe { stream.download(slice.address(), bytes) }.map_err(driver)?;
-    Ok(())
+    Ok(unsafe { stream.download(slice.address(), bytes) }?)
 }

@@ -9,44 +9,95 @@ use std::ops::RangeInclusive;
 
 use half::f16;
 
-/// The type of a tensor's elements.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ElementType {
+/// Declares the types that can be read, each with the Rust type whose name it has.
+macro_rules! element_types {
+    ($($(#[$attribute:meta])* $variant:ident: $type:ident,)*) => {
+        /// The type of a tensor's elements.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ElementType {
+            $($(#[$attribute])* $variant,)*
+            /// Another type, with its name for messages. Such tensors cannot be read.
+            Other(&'static str),
+        }
+
+        impl ElementType {
+            /// The types that can be read.
+            pub const READABLE: [Self; 6] = [$(Self::$variant),*];
+
+            /// Bytes per element, or `None` for a type that cannot be read.
+            pub fn size(self) -> Option<usize> {
+                match self {
+                    $(Self::$variant => Some(size_of::<$type>()),)*
+                    Self::Other(_) => None,
+                }
+            }
+
+            /// The type's name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => stringify!($type),)*
+                    Self::Other(name) => name,
+                }
+            }
+        }
+
+        /// A tensor's elements in host memory, by type.
+        #[derive(Clone, Copy, Debug)]
+        #[non_exhaustive]
+        pub enum Elements<'a> {
+            $(#[doc = concat!("Elements of type `", stringify!($type), "`.")] $variant(&'a [$type]),)*
+        }
+
+        impl<'a> Elements<'a> {
+            /// The elements in `bytes`, which are aligned for them. A type that cannot be read counts as f32.
+            pub(super) fn new(element: ElementType, bytes: &'a [u8]) -> Self {
+                match element {
+                    $(ElementType::$variant => Self::$variant(cast(bytes)),)*
+                    ElementType::Other(_) => Self::F32(cast(bytes)),
+                }
+            }
+        }
+    };
+}
+
+element_types! {
     /// IEEE 754 single precision, native byte order.
     #[default]
-    F32,
+    F32: f32,
     /// IEEE 754 half precision, native byte order.
-    F16,
+    F16: f16,
     /// Signed integers of 8 bits, as quantized models have them.
-    I8,
+    I8: i8,
     /// Unsigned integers of 8 bits, as quantized models have them.
-    U8,
+    U8: u8,
     /// Signed integers of 32 bits: classes and counts.
-    I32,
+    I32: i32,
     /// Signed integers of 64 bits: classes and counts.
-    I64,
-    /// Another type, with its name for messages. Such tensors cannot be read.
-    Other(&'static str),
+    I64: i64,
+}
+
+/// Evaluates an expression for the slice of elements, whose type it does not need to know.
+macro_rules! with_elements {
+    ($of:expr, $elements:ident => $value:expr) => {
+        match $of {
+            $crate::tensor::Elements::F32($elements) => $value,
+            $crate::tensor::Elements::F16($elements) => $value,
+            $crate::tensor::Elements::I8($elements) => $value,
+            $crate::tensor::Elements::U8($elements) => $value,
+            $crate::tensor::Elements::I32($elements) => $value,
+            $crate::tensor::Elements::I64($elements) => $value,
+        }
+    };
+}
+pub(crate) use with_elements;
+
+/// The elements in `bytes`, whose length and alignment were checked. An empty buffer has no alignment.
+fn cast<T: Element>(bytes: &[u8]) -> &[T] {
+    if bytes.is_empty() { &[] } else { bytemuck::cast_slice(bytes) }
 }
 
 impl ElementType {
-    /// Bytes per element, or `None` for a type that cannot be read.
-    pub fn size(self) -> Option<usize> {
-        match self {
-            Self::F32 => Some(size_of::<f32>()),
-            Self::F16 => Some(size_of::<f16>()),
-            Self::I8 | Self::U8 => Some(1),
-            Self::I32 => Some(4),
-            Self::I64 => Some(8),
-            Self::Other(_) => None,
-        }
-    }
-
-    /// The types that can be read.
-    pub const READABLE: [Self; 6] =
-        [Self::F32, Self::F16, Self::I8, Self::U8, Self::I32, Self::I64];
-
     /// Types that cannot be read, so that their tensors can be skipped: `Other` with these names.
     const NOT_READABLE: [&str; 7] = ["f64", "bf16", "i16", "u16", "u32", "u64", "bool"];
 
@@ -73,19 +124,6 @@ impl ElementType {
             Self::I8 => Some(i8::MIN.into()..=i8::MAX.into()),
             Self::U8 => Some(u8::MIN.into()..=u8::MAX.into()),
             Self::F32 | Self::F16 | Self::I32 | Self::I64 | Self::Other(_) => None,
-        }
-    }
-
-    /// The type's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::I8 => "i8",
-            Self::U8 => "u8",
-            Self::I32 => "i32",
-            Self::I64 => "i64",
-            Self::Other(name) => name,
         }
     }
 }
@@ -142,24 +180,6 @@ element!(u8, U8);
 element!(i32, I32);
 element!(i64, I64);
 
-/// A tensor's elements in host memory, by type.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum Elements<'a> {
-    /// Single precision.
-    F32(&'a [f32]),
-    /// Half precision.
-    F16(&'a [f16]),
-    /// Signed integers of 8 bits.
-    I8(&'a [i8]),
-    /// Unsigned integers of 8 bits.
-    U8(&'a [u8]),
-    /// Signed integers of 32 bits.
-    I32(&'a [i32]),
-    /// Signed integers of 64 bits.
-    I64(&'a [i64]),
-}
-
 impl Elements<'_> {
     /// The element of this index in single precision, as [`Element::to_f32`] converts it.
     ///
@@ -176,14 +196,7 @@ impl Elements<'_> {
     /// [`to_f32`](Self::to_f32) for other types than f32, which are rarer: a function that is not
     /// inlined everywhere.
     fn converted(&self, index: usize) -> f32 {
-        match self {
-            Self::F32(elements) => elements[index],
-            Self::F16(elements) => elements[index].to_f32(),
-            Self::I8(elements) => elements[index].to_f32(),
-            Self::U8(elements) => elements[index].to_f32(),
-            Self::I32(elements) => elements[index].to_f32(),
-            Self::I64(elements) => elements[index].to_f32(),
-        }
+        with_elements!(*self, elements => elements[index].to_f32())
     }
 }
 

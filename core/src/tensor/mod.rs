@@ -15,6 +15,7 @@ mod storage;
 
 use std::fmt;
 
+pub(crate) use element::with_elements;
 pub use element::{Element, ElementType, Elements, Quantization};
 pub use error::TensorError;
 pub use shape::{MAX_DIMENSIONS, Shape};
@@ -138,14 +139,7 @@ impl<'a> TensorView<'a> {
     pub fn elements(&self) -> Result<Elements<'a>, TensorError> {
         let bytes = self.host_bytes(self.checked_len()?)?;
         // Length, alignment and type were checked.
-        Ok(match self.element {
-            ElementType::F16 => Elements::F16(cast(bytes)),
-            ElementType::I8 => Elements::I8(cast(bytes)),
-            ElementType::U8 => Elements::U8(bytes),
-            ElementType::I32 => Elements::I32(cast(bytes)),
-            ElementType::I64 => Elements::I64(cast(bytes)),
-            ElementType::F32 | ElementType::Other(_) => Elements::F32(cast(bytes)),
-        })
+        Ok(Elements::new(self.element, bytes))
     }
 
     /// Returns true if the elements, or the elements of an image, are in device memory.
@@ -235,11 +229,6 @@ impl<'a> TensorView<'a> {
             Err(TensorError::Misaligned { tensor: self.to_string(), align })
         }
     }
-}
-
-/// The elements in `bytes`, whose length and alignment were checked. An empty buffer has no alignment.
-fn cast<T: Element>(bytes: &[u8]) -> &[T] {
-    if bytes.is_empty() { &[] } else { bytemuck::cast_slice(bytes) }
 }
 
 /// Written as `yolo-v8-out (f32 1x84x8400)`; one image as `yolo-v8-out (f32 1x84x8400), image 3 of 0 to 15`.

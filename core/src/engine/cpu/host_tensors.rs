@@ -9,7 +9,7 @@ use arrayvec::ArrayVec;
 use super::super::{Detection, EngineError};
 use crate::decoder::MAX_INPUTS;
 use crate::decoder::layout::{Field, Layout};
-use crate::tensor::{Element, Elements, HostImages, Quantization, TensorView};
+use crate::tensor::{Element, Elements, HostImages, Quantization, TensorView, with_elements};
 
 /// The tensors of a layout in host memory.
 pub(super) struct HostTensors<'t, 'a> {
@@ -102,14 +102,7 @@ impl Numbers<'_> {
     /// Appends the first `components` components of an anchor.
     #[inline]
     fn append_row(&self, anchor: usize, components: usize, to: &mut Vec<f32>) {
-        match self.elements {
-            Elements::F32(elements) => self.append(elements, anchor, components, to),
-            Elements::F16(elements) => self.append(elements, anchor, components, to),
-            Elements::I8(elements) => self.append(elements, anchor, components, to),
-            Elements::U8(elements) => self.append(elements, anchor, components, to),
-            Elements::I32(elements) => self.append(elements, anchor, components, to),
-            Elements::I64(elements) => self.append(elements, anchor, components, to),
-        }
+        with_elements!(self.elements, elements => self.append(elements, anchor, components, to));
     }
 
     #[inline]

@@ -18,7 +18,7 @@ use half::slice::HalfFloatSliceExt;
 
 use super::dispatch::{Work, dispatch};
 use super::host_tensors::Numbers;
-use crate::tensor::{Element, Elements, Quantization};
+use crate::tensor::{Element, Quantization, with_elements};
 
 /// The number of pixels whose sums one instruction adds to.
 const LANES: usize = 8;
@@ -104,14 +104,9 @@ impl MaskLogits {
 
     /// Computes the logits. Rows of prototypes have `width` pixels.
     pub fn compute(&mut self, numbers: &Numbers<'_>, width: usize) {
-        match numbers.elements {
-            Elements::F32(elements) => dispatch((self, &Source::new(elements, numbers, width))),
-            Elements::F16(elements) => dispatch((self, &Source::new(elements, numbers, width))),
-            Elements::I8(elements) => dispatch((self, &Source::new(elements, numbers, width))),
-            Elements::U8(elements) => dispatch((self, &Source::new(elements, numbers, width))),
-            Elements::I32(elements) => dispatch((self, &Source::new(elements, numbers, width))),
-            Elements::I64(elements) => dispatch((self, &Source::new(elements, numbers, width))),
-        }
+        with_elements!(numbers.elements, elements => {
+            dispatch((self, &Source::new(elements, numbers, width)));
+        });
     }
 }
 
@@ -334,6 +329,7 @@ impl<'a, T: Stored> Source<'a, T> {
 mod tests {
     use super::*;
     use crate::decoder::Field;
+    use crate::tensor::Elements;
 
     const CHANNELS: usize = 5;
 
