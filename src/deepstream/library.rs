@@ -87,45 +87,30 @@ impl DeepStreamLibraries {
     /// # Errors
     /// If a library cannot be opened or lacks a function.
     pub fn open() -> Result<Self, DeepStreamLibraryError> {
-        let (gst_meta, meta) = (open(GST_META)?, open(META)?);
+        let [gst_meta, meta] = [(open(GST_META)?, GST_META), (open(META)?, META)];
         macro_rules! function {
-            ($library:ident, $name:ident, $function:ident) => {{
-                const NAME: &str = stringify!($function);
+            ($library:ident, $function:ident) => {{
+                let ((library, name), function) = (&$library, stringify!($function));
                 // SAFETY: the field has the type that the function has in DeepStream's headers.
-                let symbol = unsafe { $library.get(NAME.as_bytes()) };
-                *symbol.map_err(|_| DeepStreamLibraryError::NoFunction {
-                    name: $name,
-                    function: NAME,
-                })?
+                let symbol = unsafe { library.get(function.as_bytes()) };
+                *symbol.map_err(|_| DeepStreamLibraryError::NoFunction { name, function })?
             }};
         }
         // SAFETY: as above. The function is `GType nvds_meta_api_get_type (void)`.
         let register: unsafe extern "C" fn() -> gst::glib::ffi::GType =
-            function!(gst_meta, GST_META, nvds_meta_api_get_type);
+            function!(gst_meta, nvds_meta_api_get_type);
         // Registering the type sets a tag that `gst_buffer_get_nvds_batch_meta` looks for.
         // SAFETY: the function registers a type once per process.
         unsafe { register() };
         Ok(Self {
-            gst_buffer_get_nvds_batch_meta: function!(
-                gst_meta,
-                GST_META,
-                gst_buffer_get_nvds_batch_meta
-            ),
-            nvds_acquire_meta_lock: function!(meta, META, nvds_acquire_meta_lock),
-            nvds_release_meta_lock: function!(meta, META, nvds_release_meta_lock),
-            nvds_acquire_obj_meta_from_pool: function!(meta, META, nvds_acquire_obj_meta_from_pool),
-            nvds_add_obj_meta_to_frame: function!(meta, META, nvds_add_obj_meta_to_frame),
-            nvds_remove_user_meta_from_frame: function!(
-                meta,
-                META,
-                nvds_remove_user_meta_from_frame
-            ),
-            nvds_remove_user_meta_from_object: function!(
-                meta,
-                META,
-                nvds_remove_user_meta_from_object
-            ),
-            _libraries: [gst_meta, meta],
+            gst_buffer_get_nvds_batch_meta: function!(gst_meta, gst_buffer_get_nvds_batch_meta),
+            nvds_acquire_meta_lock: function!(meta, nvds_acquire_meta_lock),
+            nvds_release_meta_lock: function!(meta, nvds_release_meta_lock),
+            nvds_acquire_obj_meta_from_pool: function!(meta, nvds_acquire_obj_meta_from_pool),
+            nvds_add_obj_meta_to_frame: function!(meta, nvds_add_obj_meta_to_frame),
+            nvds_remove_user_meta_from_frame: function!(meta, nvds_remove_user_meta_from_frame),
+            nvds_remove_user_meta_from_object: function!(meta, nvds_remove_user_meta_from_object),
+            _libraries: [gst_meta.0, meta.0],
         })
     }
 

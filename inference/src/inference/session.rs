@@ -129,7 +129,7 @@ impl Inputs<'_> {
 }
 
 /// The memory for the pictures of a run.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct InputMemory {
     /// The address of the first picture.
     pub address: u64,

@@ -88,6 +88,7 @@ struct MemberState {
 }
 
 /// A batch that is being filled with pictures.
+#[derive(Default)]
 struct OpenBatch {
     input: InputMemory,
     /// The number of entries.

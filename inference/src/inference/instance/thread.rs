@@ -171,18 +171,7 @@ fn free_set(
 fn open_batch(shared: &Shared, input: InputMemory, written: Vec<Event>) {
     let mut state = lock(&shared.state);
     state.number += 1;
-    state.batch = Some(OpenBatch {
-        input,
-        entries: 0,
-        submitted: 0,
-        given_up: 0,
-        places: 0,
-        runs_of_frame: 0,
-        pictures: 0,
-        written,
-        since: None,
-        is_released: false,
-    });
+    state.batch = Some(OpenBatch { input, written, ..OpenBatch::default() });
     drop(state);
     shared.changed.notify_all();
 }
