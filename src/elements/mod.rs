@@ -5,6 +5,7 @@
 //! `detectionjson` makes JSON of the result. The element `ortinference`, which runs a detector, is in inference/; elements
 //! to test and demonstrate them are in demo/.
 
+use std::fmt::{Debug, Display};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gst::prelude::*;
@@ -78,6 +79,11 @@ macro_rules! element_metadata {
             Some(&METADATA)
         }
     };
+}
+
+/// The error that an element cannot start with its settings.
+pub fn wrong_settings(error: impl Display + Debug) -> gst::ErrorMessage {
+    gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
 }
 
 /// Posts the error that a buffer came while the element has no state. The base class calls `start` before, so that this is

@@ -17,7 +17,9 @@ use super::undecoded;
 use super::upstream::Files;
 use crate::deepstream::DeepStreamError;
 use crate::elements::property::{self, Properties};
-use crate::elements::{any_video, frame_size, is_nvmm, lock, not_started, pad_templates};
+use crate::elements::{
+    any_video, frame_size, is_nvmm, lock, not_started, pad_templates, wrong_settings,
+};
 use crate::input::inference_mark;
 use crate::json::{Detections, FrameCaps, Line};
 
@@ -197,10 +199,7 @@ impl BaseTransformImpl for DetectionJson {
 
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = lock(&self.settings).clone();
-        let state = State::new(settings).map_err(|error| {
-            gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
-        })?;
-        *lock(&self.state) = Some(state);
+        *lock(&self.state) = Some(State::new(settings).map_err(wrong_settings)?);
         Ok(())
     }
 

@@ -163,9 +163,7 @@ impl Session {
     /// Sets the size of the following frames, and whether they are in NVMM memory.
     pub fn set_caps(&mut self, frame: [u32; 2], is_nvmm: bool) {
         self.caps = BatchCaps { size: Some(frame), is_nvmm };
-        {
-            self.has_streams = false;
-        }
+        self.has_streams = false;
         self.models.models[0].set_other_caps();
     }
 

@@ -19,7 +19,9 @@ use super::session::Session;
 use super::settings::SettingsError;
 use super::settings::nvinfer_config::NvinferConfig;
 use super::stats::{FrameCounts, Stats};
-use crate::elements::{forward_allocation, frame_size, is_nvmm, lock, not_started, property};
+use crate::elements::{
+    forward_allocation, frame_size, is_nvmm, lock, not_started, property, wrong_settings,
+};
 use crate::input::{analytics_batch, deepstream, inference_mark};
 use crate::output::Labels;
 use nmsfilter_core::engine;
@@ -34,9 +36,7 @@ impl BaseTransformImpl for NmsFilter {
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let properties = lock(&self.settings).clone();
         let path = properties.nvinfer_config.as_deref().filter(|path| !path.is_empty());
-        let nvinfer = path.map(NvinferConfig::load).transpose().map_err(|error| {
-            gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
-        })?;
+        let nvinfer = path.map(NvinferConfig::load).transpose().map_err(wrong_settings)?;
         let nvinfer = nvinfer.map(Arc::new);
         let settings = properties.with_nvinfer(nvinfer.as_ref());
         let ordinal = u32::try_from(settings.cuda_device_id).ok();
@@ -50,12 +50,8 @@ impl BaseTransformImpl for NmsFilter {
         if let Err(error @ SettingsError::NoAnalytics(_)) = settings.check() {
             return Err(gst::error_msg!(gst::LibraryError::Settings, ("{error}")));
         }
-        settings.wanted_decoder().map_err(|error| {
-            gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
-        })?;
-        let version = settings.deepstream_version().map_err(|error| {
-            gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
-        })?;
+        settings.wanted_decoder().map_err(wrong_settings)?;
+        let version = settings.deepstream_version().map_err(wrong_settings)?;
         let deepstream = deepstream::Reader::new(settings.unique_id, version);
         let file = settings.label_file.as_ref().filter(|file| !file.is_empty());
         let of_nvinfer = nvinfer.as_ref().and_then(|config| config.label_file.as_ref());
@@ -154,8 +150,13 @@ impl BaseTransformImpl for NmsFilter {
         }
         *lock(&self.session) = Some(session);
 
-        if let Some(failure) = failure {
-            self.warn_of_cpu_fallback(&failure);
+        if let Some(why) = failure {
+            gst::element_imp_warning!(
+                self,
+                gst::LibraryError::Failed,
+                ("{why}; decoding continues on the CPU"),
+                ["set backend=cpu to avoid this warning"]
+            );
         }
         match result {
             Ok(FrameCounts {
@@ -163,7 +164,8 @@ impl BaseTransformImpl for NmsFilter {
             }) => {
                 // A batch whose streams all have no frame has nothing to count.
                 if frames > 0 {
-                    self.count_without_tensors(frames, has_no_regions(buffer), now);
+                    let has_no_regions = inference_mark::has_no_regions(buffer);
+                    self.count_without_tensors(frames, has_no_regions, now);
                 }
             }
             Ok(counts) => {
@@ -192,16 +194,6 @@ impl BaseTransformImpl for NmsFilter {
 
 /// Messages beside errors. No lock is held while one is posted.
 impl NmsFilter {
-    /// Posts a warning with the reason why the GPU is not used any more.
-    fn warn_of_cpu_fallback(&self, why: &dyn std::fmt::Display) {
-        gst::element_imp_warning!(
-            self,
-            gst::LibraryError::Failed,
-            ("{why}; decoding continues on the CPU"),
-            ["set backend=cpu to avoid this warning"]
-        );
-    }
-
     /// Counts the frames of a buffer without tensors. A warning is posted once if the first second of the
     /// stream has none, unless the frames had no region to run a model on.
     fn count_without_tensors(&self, frames: usize, has_no_regions: bool, now: Duration) {
@@ -256,14 +248,7 @@ impl NmsFilter {
         // Fails if the element is not in a pipeline and therefore has no bus.
         let _ = element.post_message(message);
     }
-}
 
-/// True if there was no region to run a model on.
-fn has_no_regions(buffer: &gst::BufferRef) -> bool {
-    inference_mark::has_no_regions(buffer)
-}
-
-impl NmsFilter {
     /// Posts an error if no decoder reads the tensors in the caps of frames of this size.
     fn check_tensors(&self, caps: &gst::Caps, frame: [u32; 2]) -> Result<(), gst::LoggableError> {
         let settings = lock(&self.settings).clone();
