@@ -118,18 +118,6 @@ def start(gpu):
     return table(["backend", "milliseconds"], rows)
 
 
-FAMILIES = ("yolov5", "yolox-raw", "end2end", "ssd", "scrfd")
-
-
-def families(gpu):
-    found = {engine: [gpu.one("layouts", decoder=name, engine=engine) for name in FAMILIES] for engine in ("cpu", "cuda")}
-    return columns("", [f"`{name}`" for name in FAMILIES], {
-        "candidates": [row["candidates"] for row in found["cpu"]],
-        "cpu": [number(row["median us"]) for row in found["cpu"]],
-        "kernels": [number(row["kernels us"]) for row in found["cuda"]],
-    })
-
-
 def oriented(gpu):
     cpu = gpu.choose("oriented", rule="polygons", program="cpu")
     others = {name: [gpu.one("oriented", rule="polygons", program=name, n=row["n"])["median us"] for row in cpu]
@@ -250,26 +238,6 @@ def two_cores_peers(cpu):
     return table(["boxes", "n", "cpu", "OpenCV", "torchvision", "nvinfer"], rows)
 
 
-def two_cores(cpu):
-    def row(title, names, rows):
-        return [f"{title} {', '.join(names)}", "; ".join(number(row["median us"]) for row in rows)]
-
-    element = cpu.choose("element", engine="cpu")[2:]
-    oriented = cpu.choose("oriented", rule="polygons", program="cpu")
-    layouts = [cpu.one("layouts", decoder=name, engine="cpu") for name in FAMILIES]
-    masks = [cpu.one("masks", objects=objects, masks="prototypes", engine="cpu") for objects in OBJECTS]
-    rows = [
-        row("the whole element; candidates:", [row["candidates"] for row in element], element),
-        row("families:", [f"`{name}`" for name in FAMILIES], layouts),
-        row("oriented boxes; n:", [row["n"] for row in oriented], oriented),
-        row("masks of the prototypes' size; objects:", OBJECTS, masks),
-    ]
-    if cpu.has("oriented-peers"):
-        peers = cpu.choose("oriented-peers", program="cpu")
-        rows.append(["OpenCV's `NMSBoxesRotated` / cpu", "; ".join(row["OpenCV / program"] for row in peers)])
-    return table(["", "cpu"], rows)
-
-
 def readme(gpu):
     ours = [gpu.one("candidates", list="oscars 698", engine=engine)["median us"] for engine in ("cpu", "cuda")]
     theirs = [peer(gpu, "oscars 698", f"torchvision, {device}", us) for device, us in zip(("CPU", "GPU"), ours)]
@@ -293,9 +261,9 @@ def cpu_machine(cpu):
     return machine(cpu, "*two cores*")
 
 
-OF_GPU = [gpu_machine, suppression, growth, element, start, families, oriented, masks, merging, streams, kernels,
+OF_GPU = [gpu_machine, suppression, growth, element, start, oriented, masks, merging, streams, kernels,
           in_python, decoders, deepstream, chain, tiles, readme]
-OF_CPU = [cpu_machine, two_cores_peers, two_cores]
+OF_CPU = [cpu_machine, two_cores_peers]
 WRITERS = {writer.__name__: writer for writer in OF_GPU + OF_CPU}
 
 
