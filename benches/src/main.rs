@@ -116,6 +116,8 @@ fn enable_latency_tracer(folder: &Folder) {
 }
 
 fn main() -> ExitCode {
+    // A reader such as `head`, which closes the pipe, ends the program. SAFETY: no other thread exists.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let arguments = match arguments() {
         Ok(arguments) => arguments,
         Err(message) => {

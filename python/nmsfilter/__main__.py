@@ -10,6 +10,7 @@ import ctypes
 import importlib.util
 import os
 import platform
+import signal
 import struct
 import sys
 
@@ -136,6 +137,7 @@ def _inference() -> str:
 
 
 def main() -> int:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader such as head ends the program
     print(f"nmsfilter {nmsfilter.__version__}, Python {platform.python_version()}, {platform.machine()}")
     try:
         import numpy

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -171,6 +172,7 @@ def lines_of(texts: Iterable[str]) -> str:
 
 
 def main() -> None:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as in __main__.py
     parser = argparse.ArgumentParser(prog="python -m nmsfilter.convert", description="Converts lines of detectionjson.")
     formats = parser.add_subparsers(dest="format", required=True)
     outputs = {"coco": "file of results", "mot": "file of tracks", "kitti": "folder for a file a picture"}

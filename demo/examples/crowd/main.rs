@@ -10,6 +10,7 @@
 mod score;
 
 use std::error::Error;
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -51,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let mut total = total.lock().expect("no probe panics");
             total.add(&truth, &found);
             if total.frames % 10 == 0 {
-                println!("  frame {:3} of {FRAMES}", total.frames);
+                eprintln!("  frame {:3} of {FRAMES}", total.frames);
             }
         }
     });
@@ -77,20 +78,27 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let total = total.lock().expect("no probe panics");
     let milliseconds = |name: &str| stats.get::<u64>(name).map(|ns| ns as f64 / 1e6);
-    println!("people present   {:6}", total.present);
-    println!("       found     {:6}  {:.2} %", total.found, total.percent(total.found));
-    println!("       missed    {:6}  {:.2} %", total.missed(), total.percent(total.missed()));
-    println!("       duplicated{:6}  {:.2} %", total.duplicated, total.percent(total.duplicated));
-    println!("false windows    {:6}", total.unmatched);
-    println!(
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "people present   {:6}", total.present)?;
+    writeln!(out, "       found     {:6}  {:.2} %", total.found, total.percent(total.found))?;
+    writeln!(out, "       missed    {:6}  {:.2} %", total.missed(), total.percent(total.missed()))?;
+    writeln!(
+        out,
+        "       duplicated{:6}  {:.2} %",
+        total.duplicated,
+        total.percent(total.duplicated)
+    )?;
+    writeln!(out, "false windows    {:6}", total.unmatched)?;
+    writeln!(
+        out,
         "per frame: {:.0} raw windows, {:.0} survivors, {:.3} ms in nmsfilter (99 %: {:.3} ms), engine {}",
         stats.get::<u64>("candidates")? as f64 / f64::from(FRAMES),
         stats.get::<u64>("survivors")? as f64 / f64::from(FRAMES),
         milliseconds("time-mean")?,
         milliseconds("time-p99")?,
         stats.get::<String>("engine")?,
-    );
-    println!("pictures: {OUT}/crowd.png, {OUT}/crowd.avi");
+    )?;
+    writeln!(out, "pictures: {OUT}/crowd.png, {OUT}/crowd.avi")?;
     Ok(())
 }
 

@@ -58,8 +58,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Error> {
     let Some(options) = options::parse()? else {
-        println!("{}", options::HELP);
-        return Ok(());
+        return output::print(options::HELP);
     };
 
     // 1. The elements are part of this program, so no plugin files of this project need to be

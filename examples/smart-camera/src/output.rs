@@ -15,6 +15,14 @@ pub fn file(output: Option<&str>) -> Option<&str> {
     output.filter(|output| !output.starts_with(TCP))
 }
 
+/// Prints a line. A reader that has what it wants, such as `head`, closes the pipe, which is no error.
+pub fn print(text: &str) -> Result<(), Error> {
+    match writeln!(io::stdout(), "{text}") {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 /// Opens an output: a TCP server, a file to which lines are appended, or standard output.
 pub fn open(output: Option<&str>) -> Result<Box<dyn Write + Send>, Error> {
     let Some(output) = output else { return Ok(Box::new(io::stdout())) };

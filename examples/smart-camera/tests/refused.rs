@@ -2,6 +2,7 @@
 //! Arguments that are refused, and recordings that would overwrite a file that the program reads.
 
 use std::path::Path;
+use std::process::Command;
 
 use crate::data;
 use crate::program::run;
@@ -44,6 +45,16 @@ fn numbers_that_make_no_sense_are_refused_with_the_name_of_their_option() {
         );
     }
     assert!(error(&["test", "--zone", "a=0,0,x,1"]).starts_with("--zone: expected NAME=x,y,w,h"));
+}
+
+/// As `smart-camera --help | head -1`, whose reader closes the pipe.
+#[test]
+fn help_that_nobody_reads_is_no_error() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let program = env!("CARGO_BIN_EXE_smart-camera");
+    let ended = Command::new(program).arg("--help").stdout(writer).output().unwrap();
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
 }
 
 #[test]
