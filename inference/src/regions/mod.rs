@@ -349,6 +349,7 @@ mod tests {
 
     #[test]
     fn settings_that_are_refused_leave_the_earlier_regions_in_force() {
+        gst::init().unwrap();
         let mut regions = Regions::default();
         let buffer = gst::Buffer::new();
         let mut choose = |settings: &RegionSettings, frame| {
