@@ -171,7 +171,7 @@ pub enum Attach {
     /// `GstVideoRegionOfInterestMeta` with a `detection` structure.
     #[flags_value(name = "GstVideoRegionOfInterestMeta with a detection structure", nick = "roi")]
     ROI = 1,
-    /// `GstAnalyticsODMtd`, if the plugin was built for GStreamer 1.24 or later.
+    /// `GstAnalyticsODMtd`, if the running GStreamer has it (1.24).
     #[flags_value(name = "GstAnalyticsODMtd (GStreamer 1.24 and later)", nick = "analytics")]
     ANALYTICS = 2,
     /// `NvDsObjectMeta`, on buffers with a batch of DeepStream.

@@ -6,8 +6,7 @@
 //! ```
 //!
 //! In: video buffers with tensors as metadata. Out: these buffers with the survivors as
-//! region-of-interest metadata, and as `GstAnalyticsODMtd` if the plugin was built for GStreamer
-//! 1.24 or later. Pixels are not accessed. Place the element upstream of elements that scale or
+//! region-of-interest metadata, and as `GstAnalyticsODMtd` with GStreamer 1.24 or later. Pixels are not accessed. Place the element upstream of elements that scale or
 //! crop: tensors describe the frame to which they were attached.
 
 mod clock;
