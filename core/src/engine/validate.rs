@@ -79,12 +79,9 @@ fn check_image_numbers(tensors: &[TensorView<'_>], layout: &Layout) -> Result<()
     };
     let host = HostImages::new(tensor).map_err(on_device)?;
     for image in 0..layout.images {
-        let elements = host.holding(image).map_err(on_device)?;
+        let number = host.numbers(image).map_err(on_device)?;
         let field = if tensor.has_separate_images() { field } else { field.of_image(image) };
-        let number = |row| {
-            let element = elements.to_f32(field.index(row, 0));
-            tensor.quantization.map_or(element, |it| it.number(element))
-        };
+        let number = |row| number(field.index(row, 0));
         if let Some(row) =
             (0..layout.anchors()).find(|&row| number(row) > 0.0 && number(row) != image as f32)
         {

@@ -259,6 +259,18 @@ impl<'t, 'a> HostImages<'t, 'a> {
         Ok(Self { tensor, whole })
     }
 
+    /// The number of an element of the memory that [`holding`](Self::holding) returns, by its index.
+    ///
+    /// # Errors
+    /// The errors of [`TensorView::elements`].
+    pub fn numbers(&self, index: usize) -> Result<impl Fn(usize) -> f32 + use<'a>, TensorError> {
+        let (elements, quantization) = (self.holding(index)?, self.tensor.quantization);
+        Ok(move |at| {
+            let element = elements.to_f32(at);
+            quantization.map_or(element, |it| it.number(element))
+        })
+    }
+
     /// The memory that has the elements of image `index`: of all images, or of this one alone.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub(super) enum FrameError {
         "{}; or set signature of ortinference to the right one of those that the model has: {signatures}",
         words::of_choice(error)
     )]
-    Signatures { error: ChoiceError, signatures: String },
+    Signatures { error: Box<ChoiceError>, signatures: String },
     #[error("{}", words::phrase(.0))]
     Engine(#[from] EngineError),
     #[error(transparent)]
@@ -74,7 +74,7 @@ impl FrameError {
     pub fn with_signatures(self, signatures: &[String]) -> Self {
         match self {
             Self::Choice(error) if !signatures.is_empty() => {
-                Self::Signatures { error, signatures: signatures.join(", ") }
+                Self::Signatures { error: Box::new(error), signatures: signatures.join(", ") }
             }
             other => other,
         }

@@ -126,112 +126,83 @@ pub(super) enum Contradiction {
     Numbers,
 }
 
-/// Compares the numbers of the first image with what `choice` takes them for. Rows of zeros have no detection.
-pub(super) fn contradiction(tensors: &[TensorView<'_>], choice: &Choice) -> Contradiction {
-    let mut numbers = Numbers::default();
-    match choice.layout.groups.iter().try_for_each(|group| numbers.add(tensors, choice, group)) {
-        Ok(()) => numbers.contradiction(&choice.layout),
-        Err(_) => Contradiction::None,
-    }
-}
-
-/// The numbers of rows of some kind.
-#[derive(Default)]
-struct Numbers {
-    rows: usize,
-    /// With a class that is none, or a score that is no probability.
-    wrong: usize,
-    /// Whose last two numbers both are greater than the first two, as those of corners.
-    ordered: usize,
-    /// Of which one is less.
-    inverted: usize,
-    /// With a number below 0.
-    negative: usize,
-    /// Of which one of the last two is, as no size.
-    hollow: usize,
-    /// With no number beyond those of normalized boxes.
-    small: usize,
-    /// With a number far beyond these.
-    large: usize,
-}
-
 /// So many rows of offsets have a number below 0.
 const MANY_OFFSETS: usize = 50;
 
-impl Numbers {
-    fn add(
-        &mut self,
-        tensors: &[TensorView<'_>],
-        choice: &Choice,
-        group: &Group,
-    ) -> Result<(), TensorError> {
-        let read = |field: &Field, anchors: usize, components: usize| {
-            let (field, tensor) = (*field, &tensors[field.tensor]);
-            let elements = HostImages::new(tensor)?.holding(0)?;
-            let number = move |anchor, component| {
-                let element = elements.to_f32(field.index(anchor, component));
-                tensor.quantization.map_or(element, |it| it.number(element))
-            };
-            Ok((0..anchors).map(move |row| (0..components).map(move |it| number(row, it))))
-        };
-        let score = choice.layout.score;
-        let are_probabilities = choice.decoder.scores() == Scores::Probabilities
-            && score.activation == Activation::None;
-        let mut is_wrong = vec![false; group.anchors];
-        if are_probabilities {
-            for (row, scores) in read(&group.scores, group.anchors, score.columns())?.enumerate() {
-                is_wrong[row] = scores.into_iter().any(|it| !(-0.01..=1.01).contains(&it));
-            }
-        }
-        if let Some(class) = &group.class {
-            for (row, class) in read(class, group.anchors, 1)?.enumerate() {
-                is_wrong[row] |= class.into_iter().any(|it| it < -1.0 || it.fract() != 0.0);
-            }
-        }
-        let components = group.box_components(&choice.layout.boxes).min(4);
-        for (row, numbers) in read(&group.boxes, group.anchors, components)?.enumerate() {
-            let all: Vec<f32> = numbers.collect();
-            if all.iter().all(|&it| it == 0.0) {
+/// Compares the numbers of the first image with what `choice` takes them for.
+pub(super) fn contradiction(tensors: &[TensorView<'_>], choice: &Choice) -> Contradiction {
+    let layout = &choice.layout;
+    let has_box = |group: &Group| group.box_components(&layout.boxes) >= 4;
+    match layout.groups.iter().all(has_box).then(|| boxes_of(tensors, choice)) {
+        Some(Ok((boxes, wrong))) if !boxes.is_empty() => compare(layout, &boxes, wrong),
+        _ => Contradiction::None,
+    }
+}
+
+/// The numbers of boxes, without those of zeros, which are no detections; and how many have a class that is none, or a score
+/// that is no probability.
+fn boxes_of(
+    tensors: &[TensorView<'_>],
+    choice: &Choice,
+) -> Result<(Vec<[f32; 4]>, usize), TensorError> {
+    let read = |field: &Field| {
+        let (field, number) = (*field, HostImages::new(&tensors[field.tensor])?.numbers(0)?);
+        Ok::<_, TensorError>(move |row, component| number(field.index(row, component)))
+    };
+    let score = choice.layout.score;
+    let are_probabilities =
+        choice.decoder.scores() == Scores::Probabilities && score.activation == Activation::None;
+    let (mut boxes, mut wrong) = (Vec::new(), 0);
+    for group in &choice.layout.groups {
+        let of_box = read(&group.boxes)?;
+        let of_score = are_probabilities.then(|| read(&group.scores)).transpose()?;
+        let of_class = group.class.as_ref().map(read).transpose()?;
+        for row in 0..group.anchors {
+            let numbers = [0, 1, 2, 3].map(|component| of_box(row, component));
+            if numbers == [0.0; 4] {
                 continue;
             }
-            self.rows += 1;
-            self.wrong += usize::from(is_wrong[row]);
-            self.negative += usize::from(all.iter().any(|&it| it < 0.0));
-            self.small += usize::from(all.iter().all(|it| (-0.5..=1.5).contains(it)));
-            self.large += usize::from(all.iter().any(|it| it.abs() > 4.0));
-            if let [left, top, right, bottom] = all[..] {
-                self.ordered += usize::from(right > left && bottom > top);
-                self.inverted += usize::from(right < left || bottom < top);
-                self.hollow += usize::from(right < 0.0 || bottom < 0.0);
-            }
+            boxes.push(numbers);
+            let is_class = |class: f32| class >= -1.0 && class.fract() == 0.0;
+            let is_wrong = |score: f32| !(-0.01..=1.01).contains(&score);
+            let has_wrong = of_class.as_ref().is_some_and(|of| !is_class(of(row, 0)))
+                || of_score.as_ref().is_some_and(|of| {
+                    (0..score.columns()).any(|component| is_wrong(of(row, component)))
+                });
+            wrong += usize::from(has_wrong);
         }
-        Ok(())
     }
+    Ok((boxes, wrong))
+}
 
-    fn contradiction(&self, layout: &Layout) -> Contradiction {
-        let &Self { rows, wrong, ordered, inverted, negative, hollow, small, large } = self;
-        let is_decoded = layout.boxes.transform == BoxTransform::None
-            && layout.groups.iter().all(|group| group.reference == Reference::None);
-        let is_most = |part: usize| part > 0 && 4 * part >= rows;
-        // A few objects can have any numbers.
-        let is_grid = layout.anchors() > FEW_ROWS;
-        let are_corners = inverted == 0 && ordered >= if is_grid { 3 } else { 10 };
-        let is_center = layout.boxes.format == BoxFormat::Center;
+fn compare(layout: &Layout, boxes: &[[f32; 4]], wrong: usize) -> Contradiction {
+    let count = |is: fn(&[f32; 4]) -> bool| boxes.iter().filter(|it| is(it)).count();
+    let is_most = |part: usize| part > 0 && 4 * part >= boxes.len();
+    let is_decoded = layout.boxes.transform == BoxTransform::None
+        && layout.groups.iter().all(|group| group.reference == Reference::None);
+    let inverted = count(|[left, top, right, bottom]| right < left || bottom < top);
+    let is_other = match layout.boxes.format {
+        BoxFormat::Center if is_decoded => {
+            let ordered = count(|[left, top, right, bottom]| right > left && bottom > top);
+            // A few objects can have any numbers.
+            let many = if layout.anchors() > FEW_ROWS { 3 } else { 10 };
+            let are_corners = inverted == 0 && ordered >= many;
+            are_corners || is_most(count(|[_, _, width, height]| *width < 0.0 || *height < 0.0))
+        }
         // Offsets, logarithms and logits are of both signs.
-        let are_offsets = negative > 0 || rows < MANY_OFFSETS;
-        if is_most(wrong)
-            || is_center && if is_decoded { are_corners || is_most(hollow) } else { !are_offsets }
-        {
-            return Contradiction::Numbers;
+        BoxFormat::Center => {
+            boxes.len() >= MANY_OFFSETS && count(|it| it.iter().any(|&it| it < 0.0)) == 0
         }
-        let is_other_unit = match layout.normalized {
-            true => 2 * large >= rows,
-            false => small == rows,
-        };
-        let is_inverted = layout.boxes.format == BoxFormat::Corners && is_most(inverted);
-        match is_decoded && rows > 0 && (is_other_unit || is_inverted) {
-            true => Contradiction::Settings,
-            false => Contradiction::None,
-        }
+        _ => false,
+    };
+    let is_other_unit = match layout.normalized {
+        true => 2 * count(|it| it.iter().any(|it| it.abs() > 4.0)) >= boxes.len(),
+        false => count(|it| it.iter().all(|it| (-0.5..=1.5).contains(it))) == boxes.len(),
+    };
+    let is_inverted = layout.boxes.format == BoxFormat::Corners && is_most(inverted);
+    match (is_other || is_most(wrong), is_decoded && (is_other_unit || is_inverted)) {
+        (true, _) => Contradiction::Numbers,
+        (false, true) => Contradiction::Settings,
+        (false, false) => Contradiction::None,
     }
 }
