@@ -22,8 +22,8 @@ fn usage() -> String {
          CSV and plots as SVG to FOLDER (default: nmsbench-results). A LIST has a heading and rows\n\
          x1,y1,x2,y2,score; the section `candidates` also measures its suppression. The variable\n\
          NMSFILTER_TEST_DATA names the folder of pictures and models; sections that need a missing\n\
-         file print SKIPPED. --quick measures for a tenth of the time. --once runs each kernel of the\n\
-         sections kernels, batches and counts once and measures no GPU times: for tools that check them.\n\nSections:\n{}",
+         file print SKIPPED. --quick measures for a tenth of the time. --once runs everything once,\n\
+         and measures no GPU times: for tools that check kernels, and to see that it works.\n\nSections:\n{}",
         sections.collect::<String>()
     )
 }

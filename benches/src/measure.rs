@@ -37,8 +37,8 @@ impl Times {
     }
 }
 
-/// Runs `work` repeatedly for about `budget`, at least five times. Before, it warms up for a third
-/// of `budget`.
+/// Runs `work` repeatedly for about `budget`, at least five times; without a budget, once. Before, it
+/// warms up for a third of `budget`.
 pub fn measure(budget: Duration, mut work: impl FnMut()) -> Times {
     measure_with(budget, || (), |()| work())
 }
@@ -55,8 +55,9 @@ pub fn measure_with<T, U>(
         work(prepare());
     }
     let mut times = Vec::new();
+    let least = if budget.is_zero() { 1 } else { 5 };
     let began = Instant::now();
-    while times.len() < 5 || began.elapsed() < budget {
+    while times.len() < least || began.elapsed() < budget {
         let prepared = prepare();
         let start = Instant::now();
         let done = work(prepared);
