@@ -425,13 +425,14 @@ on_host
 if [ -n "$all" ]; then
     # The emulated GPU uses the build from before.
     on_emulated_gpu
+    # Programs for the roots, before other steps build the plugins with other features, after which cargo would build all again.
+    built=$(mktemp)
+    cargo test --locked --workspace --no-run --message-format=json >"$built"
     more_on_host
     # In the roots, cargo works offline with the packages that are fetched here.
     cargo fetch --locked --target "$(rustc -vV | sed -n 's/^host: //p')"
     # With both versions, the tests that read or write metadata, which differ between versions. With
     # the newer version, also the tests for elements that only this version of GStreamer has.
-    built=$(mktemp)
-    cargo test --locked --workspace --no-run --message-format=json >"$built"
     in_root trixie 26 allocations input nmsfilter tracker
     crates
     in_root forky 28 allocations c_gst_interface input nmsfilter inference plugin tracker smart_camera

@@ -10,6 +10,7 @@ set -euo pipefail
 plugins=$(realpath "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")"
 cache=${NMSFILTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nmsfilter}/roots
+mkdir -p "$cache"
 source ./mirror.sh
 packages=libc6,base-files,bash,coreutils,gstreamer1.0-tools,gstreamer1.0-plugins-base,gstreamer1.0-plugins-good
 
