@@ -210,6 +210,12 @@ impl ModelInfo {
         Self { end2end, ..self }
     }
 
+    /// Sets whether the model's detections need no suppression.
+    #[must_use]
+    pub fn with_suppression(self, is_suppressed: bool) -> Self {
+        Self { is_suppressed, ..self }
+    }
+
     /// Sets the number of keypoints per detection, and of components per keypoint.
     #[must_use]
     pub fn with_keypoints(self, keypoints: [u32; 2]) -> Self {
