@@ -7,7 +7,6 @@
 
 use std::ffi::{c_char, c_float, c_int, c_uint, c_void};
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use gst::ffi::{GstBuffer, GstCaps, GstClockTime, GstMetaInfo, GstStructure};
@@ -79,22 +78,19 @@ fn open(name: &'static str) -> Option<&'static Library> {
     static OPENED: [OnceLock<Option<Library>>; 3] = [const { OnceLock::new() }; 3];
     let index = [CORE, VIDEO, ANALYTICS].iter().position(|known| *known == name)?;
     let library = OPENED[index].get_or_init(|| {
+        let beside = folder().filter(|_| name == ANALYTICS).map(|it| format!("{it}/{name}"));
         // SAFETY: the initializers of GStreamer's libraries have no preconditions.
-        unsafe {
-            Library::open(Some(name), RTLD_LAZY | RTLD_NOLOAD)
-                .or_else(|error| match folder().filter(|_| name == ANALYTICS) {
-                    Some(folder) => Library::open(Some(folder.join(name)), RTLD_LAZY | RTLD_LOCAL),
-                    None => Err(error),
-                })
-                .or_else(|_| Library::open(Some(name), RTLD_LAZY | RTLD_LOCAL))
-                .ok()
-        }
+        let open = |file: &str, flags| unsafe { Library::open(Some(file), RTLD_LAZY | flags) };
+        open(name, RTLD_NOLOAD)
+            .or_else(|_| open(beside.as_deref().unwrap_or(name), RTLD_LOCAL))
+            .or_else(|_| open(name, RTLD_LOCAL))
+            .ok()
     });
     library.as_ref()
 }
 
 /// The folder of GStreamer's core library, in which the process has the versions that belong together.
-fn folder() -> Option<PathBuf> {
+fn folder() -> Option<&'static str> {
     let mut info = DlInfo { file: std::ptr::null(), rest: [std::ptr::null(); 3] };
     // SAFETY: the function is in the core library, and `info` has the layout of `Dl_info`.
     let is_found = unsafe { dladdr(gst::ffi::gst_version as *const c_void, &mut info) };
@@ -102,15 +98,14 @@ fn folder() -> Option<PathBuf> {
         return None;
     }
     // SAFETY: the loader's name of a library ends with a zero byte, and stays as long as the library is loaded.
-    let file = unsafe { std::ffi::CStr::from_ptr(info.file) };
-    let file = PathBuf::from(file.to_str().ok()?);
-    file.ends_with(CORE).then(|| file.parent().map(PathBuf::from))?
+    let file = unsafe { std::ffi::CStr::from_ptr(info.file) }.to_str().ok()?;
+    file.strip_suffix(CORE)?.strip_suffix('/')
 }
 
 /// Makes GStreamer load the plugin again, where it would take its elements and their pads from the registry, after its
 /// libraries have been replaced, removed or added: these depend on what the running GStreamer has.
 pub fn load_again_after_updates(plugin: &gst::Plugin) {
-    if let Some(folder) = folder().as_deref().and_then(Path::to_str) {
+    if let Some(folder) = folder() {
         let flags = gst::PluginDependencyFlags::empty();
         plugin.add_dependency(&[], &[folder], &[CORE, VIDEO, ANALYTICS], flags);
     }
