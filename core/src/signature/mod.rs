@@ -22,7 +22,7 @@ pub use metadata::Metadata;
 pub use names::parse_names;
 
 /// The inputs and outputs of a family's models from one exporter, and what is known of these models.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Signature {
     /// The name in messages.
     pub name: &'static str,
@@ -45,7 +45,7 @@ pub struct Signature {
 }
 
 /// The pattern of an input or output.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// Name, type and dimensions, as `signatures.txt` has them.
     pub form: &'static str,

@@ -262,11 +262,9 @@ impl ModelSession {
         // Boxes and scores both have the dimensions [batch, boxes, ...].
         let boxes = outputs.first().and_then(|attached| attached.shape.get(1));
         info.queries = boxes
-            .filter(|_| model.selects_pairs)
+            .filter(|_| model.signature.is_some_and(|it| it.selects_pairs))
             .and_then(|&boxes| NonZeroU32::new(boxes.try_into().ok()?));
-        if model.signatures.len() > 1 {
-            info.signatures = model.signatures.iter().map(|&name| name.to_owned()).collect();
-        }
+        info.signatures = model.signatures.iter().map(|&name| name.to_owned()).collect();
         info.keypoints = model.keypoints;
         info.keypoint_layout = model.keypoint_layout;
         let input_device = gpu.as_ref().filter(|_| reads_device).map(|gpu| gpu.device.clone());

@@ -15,6 +15,7 @@ use super::outputs::AttachedOutput;
 use super::picture::Table;
 use super::provider::Provider;
 use super::session::{Constant, Inputs};
+use nmsfilter_core::signature::Pattern;
 use nmsfilter_core::tensor::ElementType;
 
 /// A session to try.
@@ -41,7 +42,7 @@ impl Trial<'_> {
             let attached = |output: &OutputSpec| {
                 let value = &values[&*output.name];
                 let mut attached = attach(model.input.batch, output, value.shape())?;
-                if let Some((id, column)) = output.logits {
+                if let Some((id, column)) = output.pattern.and_then(|it| it.logits) {
                     let numbers = numbers(&attached, bytes(&attached, value));
                     let columns = attached.shape.last().map_or(1, |&columns| columns.max(1));
                     let is_probability = |row: &[f32]| {
@@ -195,7 +196,7 @@ fn attach(
         let (output, shape) = (output.clone(), vec![batch, rows, columns]);
         return Ok(AttachedOutput { output, shape, rows: Some(1), has_images: true });
     }
-    if batch > 1 && output.has_rows_first {
+    if batch > 1 && output.pattern.is_some_and(Pattern::has_rows_first) {
         return Err(ModelError::UnnamedRows { name: output.name.clone() }.into());
     }
     if batch > 1 && shape.first() != Some(&batch) {

@@ -110,10 +110,7 @@ impl OrtInference {
         let OpenModel { model, provider, provider_device, library, has_graph, .. } =
             state.inference.model();
         let input = &model.input;
-        let signature = match model.signatures[..] {
-            [signature] => Some(signature),
-            _ => None,
-        };
+        let signature = model.signature.map(|it| it.name);
         gst::info!(
             CAT,
             imp = self,
@@ -142,14 +139,16 @@ impl OrtInference {
             .field("outputs", gst::Array::new(model.outputs.iter().map(|output| &*output.id)))
             .build();
         self.post(structure);
-        if model.signatures.len() > 1 {
+        if !model.signatures.is_empty() {
             self.warn(OrtNotice::Signatures(model.signatures.clone()));
         }
         if let (Some(signature), true) = (signature, model.pixels_vary) {
             self.warn(OrtNotice::PixelsVary { signature });
         }
-        if let (Some(signature), false) = (signature, model.unread.is_empty()) {
-            self.warn(OrtNotice::Unread { signature, outputs: model.unread.clone() });
+        let unread = model.outputs.iter().filter(|it| it.pattern.is_some_and(|it| it.is_unread));
+        let outputs: Vec<String> = unread.map(|output| output.name.clone()).collect();
+        if let (Some(signature), false) = (signature, outputs.is_empty()) {
+            self.warn(OrtNotice::Unread { signature, outputs });
         }
         if !model.left_out.is_empty() {
             self.warn(OrtNotice::LeftOut(model.left_out.clone()));

@@ -88,16 +88,14 @@ pub struct Model {
     pub keypoints: Option<[u32; 2]>,
     /// The meaning of the keypoints of every class.
     pub keypoint_layout: Option<KeypointLayout>,
-    /// The names of the known signatures that the model has. It is taken if it is the only one.
+    /// The signature that is taken.
+    pub signature: Option<&'static Signature>,
+    /// The names of the model's signatures if there are several, of which none is taken.
     pub signatures: Vec<&'static str>,
     /// How frames are fitted into the input, if the signature or the metadata says it.
     pub letterbox: Option<Letterbox>,
-    /// True if the detections need no suppression by the signature.
+    /// True if the detections need no suppression.
     pub is_suppressed: bool,
-    /// True if the detections are the best pairs of box and class, as many as boxes, by the signature.
-    pub selects_pairs: bool,
-    /// The outputs with masks or keypoints that are not read.
-    pub unread: Vec<String>,
     /// True if models with the signature differ in the numbers of pixels, and nothing says them.
     pub pixels_vary: bool,
 }
@@ -336,13 +334,15 @@ impl Model {
             || info.as_ref().map(|info| info.ranges(name)).transpose()?.flatten().is_some();
         // Who sets the facts that a signature says knows the model.
         let is_known = pixels_are_set || overrides.order.is_some();
-        let found = if found.len() > 1 && is_known { Vec::new() } else { found };
+        let (signature, signatures) = match found[..] {
+            [signature] => (Some(signature), Vec::new()),
+            _ if is_known => (None, Vec::new()),
+            _ => (None, found.iter().map(|signature| signature.name).collect()),
+        };
         let mut overrides = overrides.clone();
         let mut letterbox = metadata.is_rt_detr().then_some(Letterbox::None);
-        let (mut pixels_vary, mut unread) = (false, Vec::new());
-        if let [signature] = found[..] {
+        if let Some(signature) = signature {
             let facts = signature.facts;
-            pixels_vary = facts.pixels_vary && !is_known;
             overrides.order = overrides.order.or(facts.is_bgr.then_some(ChannelOrder::Bgr));
             if let Some(normalization) = facts.normalization.filter(|_| !pixels_are_set) {
                 overrides.range = Some(normalization.range);
@@ -352,38 +352,23 @@ impl Model {
             overrides.layout = overrides.layout.or(facts.layout);
             metadata.size = metadata.size.or(facts.size);
             letterbox = Some(facts.letterbox);
-            unread =
-                signature.unread(&output::model_tensors(session.outputs()).unwrap_or_default());
-            for output in &mut outputs {
-                if let Some(pattern) = signature
-                    .output((&output.name, output.element, &output.dims))
-                    .filter(|it| !it.meaning.is_empty())
-                {
-                    pattern.meaning.clone_into(&mut output.id);
-                    output.logits = pattern.logits;
-                    (output.has_images, output.has_rows_first) =
-                        (pattern.has_images, pattern.has_rows_first());
-                }
-            }
+            outputs.iter_mut().for_each(|output| output.set_pattern(signature));
         }
         let scale = |is_signed| input_scale::find(&std::fs::read(path).ok()?, name, is_signed);
-        let signatures: Vec<_> = found.iter().map(|signature| signature.name).collect();
-        let with_signatures = |error| match signatures.len() > 1 {
-            true => {
+        let with_signatures = |error| match signatures.is_empty() {
+            true => error,
+            false => {
                 ModelError::Signatures { error: Box::new(error), signatures: signatures.clone() }
             }
-            false => error,
         };
         let input = InputSpec::new(name, dtype, batch, &overrides, info.as_ref(), &metadata, scale)
             .map_err(with_signatures)?;
         Ok(Self {
-            is_suppressed: matches!(found[..], [signature] if signature.is_suppressed)
-                || metadata.is_suppressed(),
-            selects_pairs: matches!(found[..], [signature] if signature.selects_pairs),
+            is_suppressed: signature.is_some_and(|it| it.is_suppressed) || metadata.is_suppressed(),
+            pixels_vary: signature.is_some_and(|it| it.facts.pixels_vary) && !is_known,
+            signature,
             signatures,
             letterbox,
-            unread,
-            pixels_vary,
             constants: constants::describe(inputs, &overrides.inputs, &input)?,
             input,
             outputs,

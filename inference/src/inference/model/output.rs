@@ -10,7 +10,7 @@
 use ort::value::{Outlet, TensorElementType, ValueType};
 
 use super::{InfoFile, Metadata, ModelError, dims_text, type_text};
-use nmsfilter_core::signature::ModelTensor;
+use nmsfilter_core::signature::{ModelTensor, Pattern, Signature};
 use nmsfilter_core::tensor::{ElementType, MAX_DIMENSIONS};
 
 /// Prefix of the tensor id if no source provides an id: the output's name follows. The bare name would not do,
@@ -28,15 +28,22 @@ pub struct OutputSpec {
     pub element: ElementType,
     /// The dimensions of the output; -1 for a dynamic dimension.
     pub dims: Vec<i64>,
-    /// The id if numbers from this column on are not all from 0 to 1, so that they are logits.
-    pub logits: Option<(&'static str, usize)>,
+    /// What the signature says about it.
+    pub pattern: Option<&'static Pattern>,
     /// True if the first number of a row is the number of its picture in the batch.
     pub has_images: bool,
-    /// True if the first dimension counts rows, not pictures.
-    pub has_rows_first: bool,
 }
 
 impl OutputSpec {
+    /// Takes what the signature says about it.
+    pub fn set_pattern(&mut self, signature: &'static Signature) {
+        self.pattern = signature.output((&self.name, self.element, &self.dims));
+        if let Some(pattern) = self.pattern.filter(|it| !it.meaning.is_empty()) {
+            pattern.meaning.clone_into(&mut self.id);
+            self.has_images = pattern.has_images;
+        }
+    }
+
     /// Returns ONNX Runtime's name of the element type.
     pub fn onnx(&self) -> TensorElementType {
         match self.element {
@@ -88,9 +95,8 @@ pub fn describe(
             id: id.unwrap_or_else(|| format!("{UNKNOWN}{name}")),
             element,
             dims: dims.to_vec(),
-            logits: None,
+            pattern: None,
             has_images: false,
-            has_rows_first: false,
         });
     }
     if outputs.is_empty() {
