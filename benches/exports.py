@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Exports detectors with random weights as their documents say, and compares `ortinference ! nmsfilter`, with no property
-set, with the models' own post-processing in Python.
+set but those of PROPERTIES, with the models' own post-processing in Python.
 
 exports.py [NAME...]: a line for each model. Needs torch, torchvision, transformers, ultralytics, onnx and onnxruntime in
 one environment, GStreamer's programs, GST_PLUGIN_PATH and ORT_DYLIB_PATH. Nothing is downloaded.
@@ -23,7 +23,7 @@ THRESHOLD = 0.25  # nmsfilter's
 SIZE = (160, 192)  # height and width of exported inputs
 
 
-def run(model, pictures):
+def run(model, pictures, properties=""):
     """The objects of nmsfilter in each picture: class, score and corners in pixels; or an error's text."""
     height, width, _ = pictures[0].shape
     with tempfile.NamedTemporaryFile(suffix=".rgb") as file:
@@ -31,7 +31,7 @@ def run(model, pictures):
         file.flush()
         pipeline = (
             f"filesrc location={file.name} ! rawvideoparse format=rgb width={width} height={height} "
-            f"! ortinference provider=cpu model={model} ! nmsfilter ! detectionjson ! fdsink"
+            f"! ortinference provider=cpu model={model} {properties} ! nmsfilter ! detectionjson ! fdsink"
         )
         done = subprocess.run(["gst-launch-1.0", "-q", *pipeline.split()], capture_output=True, text=True)
     if done.returncode:
@@ -151,7 +151,7 @@ class Outputs(torch.nn.Module):
         return result.logits, result.pred_boxes
 
 
-def transformers_detector(path, kind, size, has_mask=False):
+def transformers_detector(path, kind, size, has_mask=False, classes=None):
     import transformers
 
     small = {"encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "encoder_attention_heads": 2, "decoder_attention_heads": 2}
@@ -160,13 +160,13 @@ def transformers_detector(path, kind, size, has_mask=False):
     if kind == "Detr":
         backbone = transformers.ResNetConfig(hidden_sizes=[16, 32, 32, 64], out_features=["stage4"], **stages)
         config = config(
-            use_timm_backbone=False, use_pretrained_backbone=False, backbone=None, backbone_config=backbone, num_labels=91,
+            use_timm_backbone=False, use_pretrained_backbone=False, backbone=None, backbone_config=backbone, num_labels=classes or 91,
             num_queries=20, d_model=32, encoder_layers=1, decoder_layers=1, **small,
         )
     elif kind == "Yolos":
         config = config(
             hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, image_size=size,
-            num_detection_tokens=20, num_labels=91,
+            num_detection_tokens=20, num_labels=classes or 91,
         )
     else:
         backbone = transformers.RTDetrResNetConfig(
@@ -174,7 +174,7 @@ def transformers_detector(path, kind, size, has_mask=False):
         )
         config = config(
             backbone_config=backbone, encoder_hidden_dim=32, encoder_in_channels=[32, 64, 64], feat_strides=[8, 16, 32],
-            d_model=32, num_queries=300, decoder_in_channels=[32] * 3, decoder_layers=2, num_denoising=0, num_labels=80,
+            d_model=32, num_queries=300, decoder_in_channels=[32] * 3, decoder_layers=2, num_denoising=0, num_labels=classes or 80,
             anchor_image_size=None, **small,
         )
     model = getattr(transformers, f"{kind}ForObjectDetection")(config).eval()
@@ -287,7 +287,31 @@ CASES = {
     "Ultralytics RT-DETR": (ultralytics_detector, "rtdetr", "rtdetr-resnet50.yaml"),
     "Ultralytics YOLO-World": (ultralytics_detector, "world", "yolov8s-worldv2.yaml"),
     "Ultralytics YOLOE": (ultralytics_detector, "yoloe", "yoloe-v8s.yaml"),
+    "Transformers DETR, 6 classes": (transformers_detector, "Detr", (800, 800), False, 6),
+    "Transformers YOLOS, 6 classes": (transformers_detector, "Yolos", (800, 800), False, 6),
+    "Transformers RT-DETR, 5 classes": (transformers_detector, "RTDetr", (640, 640), False, 5),
+    "Transformers D-FINE, 5 classes": (transformers_detector, "DFine", (640, 640), False, 5),
+    **{
+        f"Ultralytics {name}": (ultralytics_detector, "detect", f"{name}.yaml")
+        for name in ["yolov3u", "yolov3-tiny", "yolov5n", "yolov6n", "yolov9t", "yolov10n", "yolo11n", "yolo12n"]
+    },
+    **{
+        f"Ultralytics {name}, nms=True": (ultralytics_detector, "detect", f"{name}.yaml", True)
+        for name in ["yolov10n", "yolo11n", "yolo12n", "yolo26n"]
+    },
+    **{
+        f"Ultralytics {name}-{end}": (ultralytics_detector, task, f"{name}-{end}.yaml")
+        for name in ["yolov8n", "yolo11n"]
+        for task, end in [("segment", "seg"), ("pose", "pose")]
+    },
+    **{
+        f"Ultralytics {name}-{end}, nms=True": (ultralytics_detector, task, f"{name}-{end}.yaml", True)
+        for name in ["yolo11n", "yolo26n"]
+        for task, end in [("segment", "seg"), ("pose", "pose"), ("obb", "obb")]
+    },
 }
+# Of ortinference, by the end of the case's name.
+PROPERTIES = {"6 classes": "signature=transformers-softmax", "5 classes": "signature=transformers-sigmoid"}
 
 
 def main():
@@ -305,7 +329,8 @@ def main():
                 continue
             # Each row twice: the frame is twice as high as the input, into which it is stretched without loss.
             pictures = [random_picture(seed, size) for seed in range(1, 4)]
-            ours = run(path, [picture.repeat(repeat, axis=0) for picture in pictures])
+            properties = [it for end, it in PROPERTIES.items() if name.endswith(end)]
+            ours = run(path, [picture.repeat(repeat, axis=0) for picture in pictures], *properties)
             if isinstance(ours, str):
                 print(f"{name}: {ours}", flush=True)
                 continue
