@@ -156,7 +156,12 @@ fn random_scaling(
     letterbox: Letterbox,
 ) -> Scaling {
     if random.bool() {
-        return Scaling::of_frame(resampler, input, letterbox);
+        return Scaling::new(
+            resampler,
+            FrameRegion::whole(resampler.frame_size()),
+            input,
+            letterbox,
+        );
     }
     let [(left, width), (top, height)] = resampler.frame_size().map(|side| {
         let start = random.u32(..side);

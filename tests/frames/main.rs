@@ -22,7 +22,7 @@ use gst::prelude::*;
 use gst_video::{VideoFormat, VideoRegionOfInterestMeta};
 use gstonnxruntime::inference::model::{InputSpec, PixelElement};
 use gstonnxruntime::inference::picture::{Resampler, Rows, Scaling, Scratch, Table, resample};
-use nmsfilter_core::geometry::Letterbox;
+use nmsfilter_core::geometry::{FrameRegion, Letterbox};
 
 use random_frame::RandomFrame;
 
@@ -82,7 +82,12 @@ impl Reader {
 
     fn read(&mut self, resampler: &Resampler, buffer: &gst::BufferRef) -> Result<Vec<f32>, String> {
         let to = (&self.input, &self.table);
-        let scaling = Scaling::of_frame(resampler, &self.input, Letterbox::None);
+        let scaling = Scaling::new(
+            resampler,
+            FrameRegion::whole(resampler.frame_size()),
+            &self.input,
+            Letterbox::None,
+        );
         let tensor = bytemuck::cast_slice_mut(&mut self.tensor);
         let result = resampler.samples(buffer, &mut Scratch::default(), |planes| {
             resample((resampler, &scaling), planes, to, &mut self.rows, tensor);

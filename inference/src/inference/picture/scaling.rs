@@ -58,9 +58,4 @@ impl Scaling {
         }
         Self { region, fit, positions: all }
     }
-
-    /// Computes the positions for whole frames of `resampler`.
-    pub fn of_frame(resampler: &Resampler, input: &InputSpec, rule: impl Into<FitRule>) -> Self {
-        Self::new(resampler, FrameRegion::whole(resampler.frame_size()), input, rule)
-    }
 }
