@@ -31,8 +31,8 @@ pub enum RegionKind {
     List,
 }
 
-/// Which regions are chosen.
-#[derive(Clone, Debug, PartialEq)]
+/// Which regions are chosen. The default is the whole frame.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RegionSettings {
     /// The kind of regions.
     pub kind: RegionKind,
@@ -52,22 +52,6 @@ pub struct RegionSettings {
     pub roi_limit: u32,
     /// True if the model also runs on regions of interest that a tracker has predicted.
     pub roi_predicted: bool,
-}
-
-impl Default for RegionSettings {
-    fn default() -> Self {
-        Self {
-            kind: RegionKind::Frame,
-            tile_size: [0; 2],
-            tile_overlap: 0.2,
-            full_frame: true,
-            list: None,
-            roi_labels: None,
-            roi_margin: 0.0,
-            roi_limit: 0,
-            roi_predicted: false,
-        }
-    }
 }
 
 /// The reason why regions cannot be chosen.
@@ -323,7 +307,7 @@ mod tests {
 
     fn of(kind: RegionKind) -> RegionSettings {
         gst::init().unwrap();
-        RegionSettings { kind, ..RegionSettings::default() }
+        RegionSettings { kind, tile_overlap: 0.2, full_frame: true, ..Default::default() }
     }
 
     #[test]

@@ -90,9 +90,9 @@ pub(super) struct Settings {
         "Width of a tile in pixels of the frame, with regions=tiles (0: the width of the model's input)";
     tile_height: u32; "Tile height", playing,
         "Height of a tile in pixels of the frame, with regions=tiles (0: the height of the model's input)";
-    tile_overlap: f64 = RegionSettings::default().tile_overlap, 0.0..=MAX_OVERLAP; "Tile overlap", playing,
+    tile_overlap: f64 = 0.2, 0.0..=MAX_OVERLAP; "Tile overlap", playing,
         "Overlap of two tiles, as a fraction of their side; objects smaller than the overlap are whole in a tile";
-    full_frame: bool = RegionSettings::default().full_frame; "Full frame", playing,
+    full_frame: bool = true; "Full frame", playing,
         "Whether the model also runs on the whole frame, with regions=tiles; for objects larger than a tile";
     region_list: Option<String>; "Region list", playing,
         "Left, top, width and height of each region in pixels of the frame, with regions=list, as in \
