@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::line_of;
 use super::reader::{Detection, Object, read};
+use crate::support::pipeline::init;
 
 type Region<'a> = gst::MetaRefMut<'a, VideoRegionOfInterestMeta, gst::meta::Standalone>;
 
@@ -196,6 +197,7 @@ fn numbers_that_json_does_not_have_are_null() {
 
 #[test]
 fn structures_that_contradict_themselves_are_not_read() {
+    init();
     let keypoints = |count: i32, components: i32, bytes: usize| {
         gst::Structure::builder("keypoints")
             .field("count", count)

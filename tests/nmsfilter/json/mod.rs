@@ -38,8 +38,8 @@ fn text(buffer: &gst::BufferRef) -> String {
 
 /// Returns the line for a frame of 640x480, to which `prepare` adds metadata.
 fn line_of(prepare: impl FnOnce(&mut gst::BufferRef)) -> String {
+    let mut harness = harness(&[]);
     let mut buffer = gst::Buffer::with_size(640 * 480).unwrap();
     prepare(buffer.get_mut().unwrap());
-    let mut harness = harness(&[]);
     text(&harness.push_and_pull(buffer).unwrap())
 }
