@@ -84,6 +84,8 @@ fn a_model_file_that_may_not_be_read_is_an_error() {
     unsafe extern "C" {
         fn setfsuid(user: u32) -> i32;
     }
+    // The library is loaded before the model is opened, here with the rights of the process.
+    error_at(Path::new("/"));
     let file = file(&identity(DIMS, Element::F32));
     std::fs::set_permissions(&*file, std::fs::Permissions::from_mode(0o000)).unwrap();
     // SAFETY: the call changes only the rights of this thread, and the element opens the model in

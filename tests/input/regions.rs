@@ -52,7 +52,6 @@ fn mask(sides: [i32; 2], edges: [f64; 4], bytes: &[u8]) -> gst::Structure {
 
 /// Reads a region that has these structures.
 fn read<T>(params: Vec<gst::Structure>, check: impl FnOnce(AttachedRegion<'_>) -> T) -> T {
-    init();
     let mut buffer = gst::Buffer::new();
     attach(buffer.get_mut().unwrap(), "person", params);
     check(regions::iter(&buffer).next().unwrap())
@@ -125,6 +124,7 @@ fn ids_and_labels_come_from_the_metadata() {
 /// Elements that set no parent leave the metadata's field 0, which is also the id of a region.
 #[test]
 fn a_parent_with_the_id_0_is_in_the_detection() {
+    init();
     let detection = |parent: Option<i32>| {
         let upright = gst::Structure::builder("detection")
             .field("label_id", 7)
@@ -141,6 +141,7 @@ fn a_parent_with_the_id_0_is_in_the_detection() {
 
 #[test]
 fn fields_of_other_types_are_ignored() {
+    init();
     let wrong = gst::Structure::builder("detection")
         .field("label_id", "7")
         .field("confidence", "1")
@@ -162,6 +163,7 @@ fn fields_of_other_types_are_ignored() {
 
 #[test]
 fn keypoints_that_do_not_fit_are_ignored() {
+    init();
     let six = [1.0f32; 6];
     for (count, components) in [(2, 3), (3, 2), (0, 2), (1, 3)] {
         let points = read(vec![keypoints(count, components, &six)], |region| {
@@ -187,6 +189,7 @@ fn keypoints_that_do_not_fit_are_ignored() {
 
 #[test]
 fn masks_that_do_not_fit_are_ignored() {
+    init();
     let area = [2.0, 3.0, 12.0, 5.0];
     let bytes = read(vec![mask([10, 2], area, &[1, 2, 3, 4, 5])], |region| {
         region.mask.map(|mask| mask.bytes.to_vec())
