@@ -9,7 +9,7 @@ use gst::prelude::*;
 use crate::bindings::strings;
 
 /// Declares the settings of an element, a structure whose members are its properties, and their table. A line has the
-/// member, whose name with hyphens is that of the property, its type, a default other than that of the type, the range of
+/// member, which with hyphens names the property, its type, a default other than the type has, the range of
 /// a number, the nick, when the property may be set (`ready`, `playing`), and the blurb, which is its documentation.
 /// Members behind `and` are no properties.
 #[macro_export]
@@ -87,7 +87,7 @@ pub trait Properties: Default + 'static {
         find::<Self>(property).map(|it| (it.get)(self))
     }
 
-    /// Sets the property with this name. Returns false if there is none.
+    /// Sets the property with this name. Returns false if the element does not have it.
     fn set_value(&mut self, property: &str, value: &glib::Value) -> bool {
         find::<Self>(property).inspect(|it| (it.set)(self, value)).is_some()
     }

@@ -178,7 +178,7 @@ fn offered(tensors: &[(&str, &[usize], &[f32])], model: [f32; 2]) -> Vec<String>
     }
 }
 
-/// A reading is not offered if the numbers are none of its own.
+/// A reading is not offered that the numbers contradict.
 #[test]
 fn readings_that_the_numbers_contradict_are_not_offered() {
     let mut rng = Rng::with_seed(4848);

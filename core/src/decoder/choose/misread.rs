@@ -139,8 +139,8 @@ pub(super) fn contradiction(tensors: &[TensorView<'_>], choice: &Choice) -> Cont
     }
 }
 
-/// The numbers of boxes, without those of zeros, which are no detections; and how many have a class that is none, or a score
-/// that is no probability.
+/// The numbers of boxes, without rows of zeros, which are no detections; and how many have a number that is no class, or
+/// a score that is no probability.
 fn boxes_of(
     tensors: &[TensorView<'_>],
     choice: &Choice,
