@@ -711,34 +711,36 @@ fn every_signature_is_read_as_it_is() {
     }
 }
 
-/// The list in docs/usage.md. `NMSFILTER_WRITE_DOCS=1 cargo test -p nmsfilter-tests --test inference
-/// the_documents_have` writes it.
+/// The rows of the table in docs/usage.md. `NMSFILTER_WRITE_DOCS=1 cargo test -p nmsfilter-tests --test inference
+/// the_documents_have` writes them.
 #[test]
-fn the_documents_have_the_list_of_signatures() {
+fn the_documents_have_the_table_of_signatures() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/usage.md");
     let document = std::fs::read_to_string(path).unwrap();
-    let head = "Signatures, their models and exporters, and what is left to set:\n\n";
-    let begin = document.find(head).expect("the sentence before the list") + head.len();
-    let end = begin + document[begin..].find("\n\n").expect("an empty line after the list") + 1;
-    let mut list = String::new();
+    let mark = "| signature | models | exporter |";
+    let begin = document.find(mark).expect("the table");
+    let end = begin + document[begin..].find("\n\n").expect("an empty line after the table") + 1;
+    let mut table = String::from(
+        "| signature | models | exporter | left to set |\n| --- | --- | --- | --- |\n",
+    );
     for signature in nmsfilter_core::signature::all() {
         let left = match (signature.facts.pixels_vary, signature.left) {
-            (true, "") => "; pixels as in the configuration".to_owned(),
-            (_, "") => String::new(),
-            (_, left) => format!("; {left}"),
+            (true, "") => "pixels as in the configuration",
+            (_, left) => left,
         };
         // Without the files in which it was read.
         let is_file = |word: &&str| word.contains('.') || word.matches('/').count() > 1;
         let words: Vec<_> = signature.source.split(' ').filter(|word| !is_file(word)).collect();
         let exporter = words.join(" ");
         let [name, models] = [signature.name, signature.models];
-        list += &format!("- `{name}`: {models} ({}){left}\n", exporter.trim_end_matches(','));
+        table +=
+            &format!("| `{name}` | {models} | {} | {left} |\n", exporter.trim_end_matches(','));
     }
     if std::env::var_os("NMSFILTER_WRITE_DOCS").is_some() {
-        std::fs::write(path, document[..begin].to_owned() + &list + &document[end..]).unwrap();
+        std::fs::write(path, document[..begin].to_owned() + &table + &document[end..]).unwrap();
         return;
     }
-    assert_eq!(document[begin..end], list, "write the list again with NMSFILTER_WRITE_DOCS=1");
+    assert_eq!(document[begin..end], table, "write the table again with NMSFILTER_WRITE_DOCS=1");
 }
 
 /// RT-DETR's authors' models need no suppression, even where objects are in the same place, unless the user sets one.
