@@ -43,7 +43,9 @@ pub fn run(pipeline: &gst::Pipeline) -> Ended {
     let bus = pipeline.bus().unwrap();
     // If the state change fails, an error message with the reason is posted.
     let _ = pipeline.set_state(gst::State::Playing);
-    while let Some(message) = bus.timed_pop(gst::ClockTime::from_seconds(120)) {
+    loop {
+        let message = bus.timed_pop(gst::ClockTime::from_seconds(120));
+        let message = message.expect("a message within 120 s; the pipeline has probably stalled");
         if add_message(&mut ended, &message) {
             break;
         }
