@@ -200,6 +200,10 @@ fn readings_that_the_numbers_contradict_are_not_offered() {
         offered(&[scores, ("onnx/boxes", &[1, 4420, 4], boxes)], [320.0, 240.0])
     };
     assert_eq!(faces(&corners[..4420].concat()), ["ultraface"]);
+    // 5 % of the boxes reach beyond the picture.
+    let beyond: Vec<[f32; 4]> =
+        corners.iter().map(|&[x1, y1, x2, y2]| [x1 - 0.04, y1, x2, y2]).collect();
+    assert_eq!(faces(&beyond[..4420].concat()), ["ultraface"]);
     assert_eq!(faces(&offsets), ["ultraface-raw"]);
     // Nothing is known of zeros.
     let zeros = [0.0; 4420 * 4];
