@@ -9,8 +9,6 @@
 #[path = "support/mod.rs"]
 mod support;
 
-use std::path::PathBuf;
-
 use gst::glib;
 use gst::prelude::*;
 use gstnmsfilter::elements::nmsfilter::NmsFilter;
@@ -19,14 +17,7 @@ use gstnmsfilter::input::cuda_memory::Uploader;
 use gstnmsfilter::input::custom_meta::{self, NewTensor};
 use gstnmsfilterdemo::crowdtestsrc::CrowdTestSrc;
 
-use crate::support::{engines, pipeline};
-
-/// Returns the folder of the plugins: `NMSFILTER_TEST_PLUGINS`, or this program's folder, where
-/// cargo builds them.
-fn folder() -> PathBuf {
-    let named = std::env::var_os("NMSFILTER_TEST_PLUGINS").map(PathBuf::from);
-    named.unwrap_or_else(|| std::env::current_exe().unwrap().parent().unwrap().to_owned())
-}
+use crate::support::{engines, pipeline, plugins_folder};
 
 /// Registers every type of the linked copy.
 fn register_linked_types() {
@@ -93,7 +84,7 @@ fn run(source: gst::Element, filter: gst::Element) -> [u64; 4] {
 fn elements_of_one_copy_read_tensors_of_the_other() {
     register_linked_types();
     for file in ["libgstnmsfilter.so", "libgstnmsfilterdemo.so"] {
-        let plugin = gst::Plugin::load_file(folder().join(file)).unwrap();
+        let plugin = gst::Plugin::load_file(plugins_folder().join(file)).unwrap();
         assert!(plugin.is_loaded());
     }
     let filter = loaded("nmsfilter", &[]);

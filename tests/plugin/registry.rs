@@ -6,8 +6,8 @@ use std::process::Command;
 
 use gst::prelude::*;
 
-use crate::support::pipeline;
 use crate::support::scratch::Scratch;
+use crate::support::{pipeline, plugins_folder};
 
 /// The plugins, which are named like their packages, and their elements. The plugin `onnxruntime`
 /// is tested in the program `inference`.
@@ -63,14 +63,16 @@ fn the_plugin_is_loaded_again_if_gstreamers_libraries_change() {
     let (copy, plugins) = (folder.join(CORE), folder.join("plugins"));
     std::fs::copy(core, &copy).unwrap();
     std::fs::create_dir(&plugins).unwrap();
-    let built = std::env::current_exe().unwrap().with_file_name("libgstnmsfilter.so");
+    let built = plugins_folder().join("libgstnmsfilter.so");
     std::os::unix::fs::symlink(built, plugins.join("libgstnmsfilter.so")).unwrap();
+    let libraries = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+    let libraries = format!("{}:{libraries}", folder.display());
     let is_loaded = || {
         let program = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "registry::inside_of_a_new_process", "--ignored"])
             .envs([("GST_DEBUG", "nmsfilter:4"), ("GST_REGISTRY_FORK", "no")])
-            .envs([("LD_LIBRARY_PATH", &*folder), ("GST_PLUGIN_PATH", &*plugins)])
-            .env("GST_PLUGIN_SYSTEM_PATH", &*folder)
+            .env("LD_LIBRARY_PATH", &libraries)
+            .envs([("GST_PLUGIN_PATH", &*plugins), ("GST_PLUGIN_SYSTEM_PATH", &*folder)])
             .env("GST_REGISTRY", folder.join("registry.bin"))
             .output()
             .unwrap();

@@ -22,6 +22,13 @@ pub mod scene;
 pub mod scratch;
 pub mod skip;
 
+/// Returns the folder of the plugins: `NMSFILTER_TEST_PLUGINS`, or this program's folder, where
+/// cargo builds them.
+pub fn plugins_folder() -> std::path::PathBuf {
+    let named = std::env::var_os("NMSFILTER_TEST_PLUGINS").map(std::path::PathBuf::from);
+    named.unwrap_or_else(|| std::env::current_exe().unwrap().parent().unwrap().to_owned())
+}
+
 /// The function that registers each plugin.
 const PLUGINS: [fn() -> Result<(), gst::glib::BoolError>; 2] =
     [gstnmsfilter::plugin_register_static, gstnmsfilterdemo::plugin_register_static];
