@@ -8,7 +8,6 @@ mod compressed;
 mod copy;
 mod driver;
 #[cfg(feature = "fault-injection")]
-#[path = "tests/fault.rs"]
 pub mod fault;
 #[cfg(test)]
 #[path = "tests/kernel_headers.rs"]

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernels as one launch of a CUDA graph.
 
-#[path = "benches/run_kernels.rs"]
-mod run_kernels;
-
 use std::ffi::c_void;
 use std::sync::Arc;
 
 use cudarc::driver::sys;
-
-pub use run_kernels::RunKernels;
 
 use super::graph_config::{GraphConfig, KernelNode};
 use super::interface::{
@@ -17,6 +12,7 @@ use super::interface::{
     REDUCE_THREADS, SORT_THREADS, chunk_blocks, map_blocks, publish_blocks, reduce_blocks,
     sort_blocks, sort_rank_blocks,
 };
+use super::interface::{HEADER_BYTES, SORT_STATE_BYTES, sort_state_offset};
 use super::kernels::{DecodeKernel, Kernels};
 use super::layout_params::{ColumnParams, LayoutParams};
 use super::mask_params::{MASK_THREADS, MaskParams, mask_blocks};
@@ -122,6 +118,40 @@ impl Graph {
             // SAFETY: the parameters match the kernel's signature.
             unsafe { sequence.add_kernel(params, start) }
         })
+    }
+
+    /// The names of the kernels, in the order of their launches.
+    pub fn kernel_names(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| node.kernel.name()).collect()
+    }
+
+    /// A graph that runs the first `count` kernels of the last launch `times` times. The last
+    /// kernels normally reset the counters in the workspace; with `resets`, a memset before each
+    /// repetition resets them.
+    pub fn repeated(
+        &self,
+        count: usize,
+        times: u32,
+        resets: bool,
+    ) -> Result<NodeSequence, DriverError> {
+        let mut sequence = NodeSequence::new(self.kernels.device())?;
+        let GraphConfig { capacity, sort, .. } = self.config;
+        let (first, groups) = (self.workspace.address(), self.groups as usize);
+        let stride = self.config.workspace_bytes();
+        for _ in 0..times {
+            if resets {
+                sequence.add_memset(first, 0, [HEADER_BYTES, groups, stride])?;
+            }
+            if resets && capacity > sort.limit {
+                let sort_state = first + sort_state_offset(capacity) as u64;
+                sequence.add_memset(sort_state, 0, [SORT_STATE_BYTES, groups, stride])?;
+            }
+            for (i, node) in self.nodes[..count].iter().enumerate() {
+                self.add_kernel(&sequence, node.kernel, node.function, i > 0)?;
+            }
+        }
+        sequence.instantiate()?;
+        Ok(sequence)
     }
 
     /// Calls `act` with the function, grid and parameters of `kernel`'s node for `params` and

@@ -115,6 +115,24 @@ pub(super) enum KernelNode {
 }
 
 impl KernelNode {
+    /// The kernel's name, with the chunk's number if it has one.
+    pub fn name(self) -> String {
+        match self {
+            Self::Decode => "decode".to_owned(),
+            Self::Map => "map".to_owned(),
+            Self::Reduce => "reduce".to_owned(),
+            Self::SortCount => "sort_count".to_owned(),
+            Self::SortScatter => "sort_scatter".to_owned(),
+            Self::SortRank => "sort_rank".to_owned(),
+            Self::ChunkFilter(chunk) => format!("chunk_filter {chunk}"),
+            Self::ChunkMap(chunk) => format!("chunk_map {chunk}"),
+            Self::ChunkReduce(chunk) => format!("chunk_reduce {chunk}"),
+            Self::Merge(kernel) => kernel.function().to_string_lossy().into_owned(),
+            Self::Masks => "masks".to_owned(),
+            Self::Publish => "publish".to_owned(),
+        }
+    }
+
     /// Returns true if the kernel's parameters stay constant from launch to launch. Only its grid
     /// then changes, with the number of groups.
     pub fn has_constant_params(self) -> bool {

@@ -36,6 +36,7 @@ mod merging;
 mod on_device;
 mod places;
 mod results;
+mod run_kernels;
 mod upload;
 
 use std::fmt;
@@ -49,11 +50,11 @@ use super::{
 };
 use crate::decoder::Layout;
 use crate::device::{DeviceError, Driver, ForeignStream};
-pub use graph::RunKernels;
 use inputs::Inputs;
 use interface::SortLimits;
 use on_device::{CallersStream, OnDevice};
 use results::ResultAddresses;
+pub use run_kernels::RunKernels;
 
 /// The engine that runs on an NVIDIA GPU.
 #[derive(Debug)]

@@ -4,9 +4,6 @@
 //! In: the type of the model's input, properties, the `.modelinfo` file and metadata. Out: an [`InputSpec`]: size,
 //! layout, element type, and how pixel values are converted to numbers.
 
-#[path = "tests/input.rs"]
-mod of_tests;
-
 use ort::value::{TensorElementType, ValueType};
 
 use super::numbers::PerChannel;
@@ -176,6 +173,23 @@ impl InputSpec {
             }
         }
         Ok(())
+    }
+
+    /// An input of RGB in planes, from 0 to 1.
+    pub fn with_size(size: [u32; 2], element: PixelElement) -> Self {
+        Self {
+            name: "images".to_owned(),
+            element,
+            layout: InputLayout::Nchw,
+            has_batch: true,
+            batch: 1,
+            size,
+            channels: 3,
+            order: ChannelOrder::Rgb,
+            ranges: [[0.0, 1.0]; 3],
+            mean: [0.0; 3],
+            std: [1.0; 3],
+        }
     }
 
     /// Returns the dimensions of the input tensor.
