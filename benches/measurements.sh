@@ -17,4 +17,3 @@ mkdir -p "$out"
 git describe --always --dirty --abbrev=8 --exclude='*' >"$out/commit"
 date -u +%F >"$out/date"
 benches/peers/run.sh "${torch[@]}" "$out"
-"${NMSBENCH:-${CARGO_TARGET_DIR:-target}/release/nmsbench}" --out "$out" element layouts masks

@@ -186,7 +186,7 @@ all() {
     local name
     cp "$folder/commit" "$results"
     date -u +%F >"$results/date"
-    for name in candidates kernels growth element streams layouts oriented masks merging; do
+    for name in candidates kernels growth element streams oriented masks merging; do
         timed "$name" section "$name"
     done
     timed start start
