@@ -222,6 +222,44 @@ fn rows_that_name_their_image_are_compared_on_the_cpu() {
     }
 }
 
+/// The number of candidates of a run says where the next one is. Memory without a copy on the host stays on the GPU.
+#[test]
+#[ignore = "needs a GPU"]
+fn auto_runs_sequential_methods_on_the_cpu_while_there_are_many_candidates() {
+    engines::require_gpu();
+    pipeline::init();
+    let mut uploader = Uploader::new(0).unwrap();
+    let (few, many) = (Scene::large(5, 200), Scene::large(5, 3_000));
+    let scenes = [&few, &many, &many, &few, &few];
+    for (method, runs_on) in [
+        (Method::SoftLinear, ["cuda", "cuda", "cpu", "cpu", "cuda"]),
+        (Method::WeightedFusion, ["cuda", "cuda", "cpu", "cpu", "cuda"]),
+        (Method::MatrixLinear, ["cuda"; 5]),
+    ] {
+        let [mut auto, mut unmapped] = [0, 1].map(|_| Auto::new(Some(0)));
+        for (scene, runs_on) in scenes.into_iter().zip(runs_on) {
+            let (tensors, layout) = scene.tensors();
+            let params = Params { method, ..scene.params.clone() };
+            let places = scene.places();
+            let copies = on_device(&mut uploader, &tensors);
+            let copies = attached(&copies);
+            let views = copies.views();
+            let outcome = auto.run(Job::new(&views, &layout, &params, &places)).unwrap();
+            assert_eq!(outcome.engine(), runs_on, "{}", method.name());
+            let mut cpu = Cpu::default();
+            let expected = cpu.run(Job::new(&tensors, &layout, &params, &places)).unwrap();
+            assert_eq!(bits(&expected.group(0)), bits(&outcome.group(0)), "{}", method.name());
+            let in_place = |view: &TensorView<'_>| {
+                let storage = Storage::Device(view.device().unwrap().unwrap());
+                TensorView::new("in place", view.element, view.shape.clone(), storage)
+            };
+            let views: Vec<_> = views.iter().map(in_place).collect();
+            let outcome = unmapped.run(Job::new(&views, &layout, &params, &places)).unwrap();
+            assert_eq!(outcome.engine(), "cuda", "{}", method.name());
+        }
+    }
+}
+
 /// Memory of GStreamer's CUDA elements and memory of this plugin are mapped with one protocol.
 #[test]
 #[ignore = "needs a GPU"]

@@ -3,8 +3,10 @@
 //!
 //! In: see any engine. Out: the outcome of [`Cuda`] or [`Cpu`]. The two are equal except for the
 //! engine's name and [`DeviceWork`](super::DeviceWork). Tensors in device memory go to the GPU. For
-//! tensors in host memory, measurements decide which engine is faster ([`Trial`]), except for
-//! sequential methods ([`Method::is_sequential`](super::Method::is_sequential)), which run on the CPU.
+//! tensors in host memory, measurements decide which engine is faster ([`Trial`]).
+//!
+//! Sequential methods ([`Method::is_sequential`](super::Method::is_sequential)) take the CPU less time. They run on the
+//! GPU only for tensors in device memory, as long as a run has few candidates or the tensors have no copy on the host.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -25,6 +27,8 @@ pub struct Auto {
     /// `None` before the first run, and if there is no GPU.
     cuda: Option<Cuda>,
     trial: Trial,
+    /// The candidates of the largest group of the last run.
+    candidates: usize,
     /// True if the last run was on the GPU.
     on_cuda: bool,
     /// The reason why the GPU is not used.
@@ -38,6 +42,10 @@ pub struct Auto {
 }
 
 impl Auto {
+    /// Up to this number of candidates, a sequential method takes less time on the GPU than it takes to copy the
+    /// tensors to the host and to run there.
+    const SEQUENTIAL_LIMIT: usize = 1_024;
+
     /// An engine that chooses between the CPU and GPU number `ordinal`. If `ordinal` is `None`, it
     /// uses the first GPU, or the GPU that holds the tensors.
     pub fn new(ordinal: Option<u32>) -> Self {
@@ -46,6 +54,7 @@ impl Auto {
             ordinal,
             cuda: None,
             trial: Trial::default(),
+            candidates: 0,
             on_cuda: false,
             failure: None,
             is_failure_reported: false,
@@ -91,12 +100,13 @@ impl Engine for Auto {
 
     fn run(&mut self, job: Job<'_>) -> Result<Outcome<'_>, EngineError> {
         let Job { tensors, layout, .. } = job;
-        let on_device = layout
-            .tensors()
-            .into_iter()
-            .any(|index| tensors.get(index).is_some_and(TensorView::is_on_device));
+        let used = || layout.tensors().into_iter().filter_map(|index| tensors.get(index));
+        let on_device = used().any(TensorView::is_on_device);
         let is_supported = cuda::supports_run(job).is_ok();
-        let is_for_cuda = is_supported && (on_device || !job.params.method.is_sequential());
+        let suits_cuda = !job.params.method.is_sequential()
+            || on_device && self.candidates <= Self::SEQUENTIAL_LIMIT
+            || used().any(TensorView::is_only_on_device);
+        let is_for_cuda = is_supported && suits_cuda;
         let is_tried = is_for_cuda && !on_device;
         self.on_cuda = is_for_cuda && self.has_cuda() && (on_device || self.trial.wants_cuda());
         let began = Instant::now();
@@ -106,7 +116,9 @@ impl Engine for Auto {
                 if is_tried {
                     self.trial.record(true, began.elapsed());
                 }
-                return Ok(self.cuda.as_ref().expect("the GPU ran the frame").outcome(work));
+                let outcome = self.cuda.as_ref().expect("the GPU ran the frame").outcome(work);
+                self.candidates = largest_group(&outcome);
+                return Ok(outcome);
             }
             Some(Err(error)) if error.is_device_error() => {
                 self.failure = Some(error);
@@ -119,6 +131,7 @@ impl Engine for Auto {
         if is_tried {
             self.trial.record(false, began.elapsed());
         }
+        self.candidates = largest_group(&outcome);
         Ok(outcome)
     }
 
@@ -154,6 +167,10 @@ impl Engine for Auto {
     fn take_description(&mut self) -> Option<String> {
         self.description.take()
     }
+}
+
+fn largest_group(outcome: &Outcome<'_>) -> usize {
+    outcome.groups().map(|group| group.candidates).max().unwrap_or(0)
 }
 
 impl fmt::Display for Auto {

@@ -147,6 +147,11 @@ impl<'a> TensorView<'a> {
         self.storage.is_on_device()
     }
 
+    /// Returns true if the elements, or the elements of an image, have no copy in host memory.
+    pub(crate) fn is_only_on_device(&self) -> bool {
+        self.storage.is_only_on_device()
+    }
+
     /// The elements in device memory; `None` if they are in host memory.
     ///
     /// # Errors

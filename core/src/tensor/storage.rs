@@ -34,17 +34,24 @@ impl Storage<'_> {
 
     /// Returns true if it is device memory, or has an image in device memory.
     pub(super) fn is_on_device(&self) -> bool {
+        self.any(&|memory| match memory {
+            Storage::Device(_) => true,
+            Storage::Mappable(memory) => memory.is_on_device(),
+            _ => false,
+        })
+    }
+
+    /// Returns true if it, or one of its images, cannot be mapped to host memory.
+    pub(super) fn is_only_on_device(&self) -> bool {
+        self.any(&|memory| matches!(memory, Storage::Device(_)))
+    }
+
+    /// Returns true if `test` does for the memory, or for that of an image.
+    fn any(&self, test: &dyn Fn(&Storage<'_>) -> bool) -> bool {
         match self {
-            Self::Device(_) => true,
-            Self::Mappable(memory) => memory.is_on_device(),
-            Self::Images(images) => (0..images.count()).any(|index| {
-                // Not recursive: images of images are an error of every access.
-                match images.storage(index) {
-                    Storage::Images(_) => false,
-                    storage => storage.is_on_device(),
-                }
-            }),
-            Self::Host(_) | Self::Missing => false,
+            // Not recursive: images of images are an error of every access.
+            Self::Images(images) => (0..images.count()).any(|index| test(&images.storage(index))),
+            memory => test(memory),
         }
     }
 }
