@@ -338,9 +338,12 @@ fn ten_thousand_frames_need_no_more_memory() {
     assert!(sets <= 7, "{sets}");
     let memory: Vec<u64> = memory.lock().unwrap().iter().copied().filter(|&kib| kib > 0).collect();
     assert_eq!(memory.len(), 11);
-    let grown = memory[10].saturating_sub(memory[0]);
+    // A leak grows in every interval; glibc may take a megabyte more in one of them.
+    let mut grown: Vec<u64> =
+        memory.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    grown.sort_unstable();
     // 50 bytes per frame are less than any object that could leak per frame.
-    assert!(grown < 512, "grown by {grown} KiB: {memory:?}");
+    assert!(grown[5] < 50, "grown by {} KiB in 1000 frames: {memory:?}", grown[5]);
 }
 
 #[test]
