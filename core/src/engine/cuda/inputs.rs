@@ -138,7 +138,7 @@ impl<'t, 'a> Inputs<'t, 'a> {
             provided.tensors.push((input.index, source));
         }
         if !addresses.is_empty() {
-            let (address, uploaded) = tables.provide(uploads_on, addresses)?;
+            let (address, uploaded) = tables.provide(uploads_on, addresses.iter().copied())?;
             provided.uploaded += uploaded;
             for (_, tensor) in &mut provided.tensors {
                 if let ImageAddresses::Table(offset) = &mut tensor.images {

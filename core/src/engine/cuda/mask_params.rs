@@ -12,7 +12,7 @@ use bytemuck::{Pod, Zeroable};
 use super::interface::{Source, blocks_per_group};
 use super::layout_params::LayoutField;
 use super::places::{Placed, are_equal};
-use super::upload::{Table, UploadStream};
+use super::upload::{Cached, UploadStream};
 use crate::decoder::layout::{Layout, MAX_GROUPS, Prototypes};
 use crate::device::DriverError;
 use crate::engine::masks::{MaskGrid, MaskMemory};
@@ -109,7 +109,7 @@ impl MaskPlaceParams {
     }
 }
 
-impl Table<MaskPlaceParams> {
+impl Cached<MaskPlaceParams> {
     /// The pixels of the masks of images with these grids, and the number of bytes that are uploaded.
     pub fn provide_masks(
         &mut self,

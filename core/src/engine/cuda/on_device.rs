@@ -20,7 +20,7 @@ use super::mask_params::{MaskKernel, MaskPlaceParams, mask_capacity};
 use super::merging::{ByColumnParams, MergeParams};
 use super::places::{Placed, PlacedImage};
 use super::results::{DeviceResults, ResultAddresses, ResultSize, Results};
-use super::upload::{Cached, PriorTable, Table, UploadStream};
+use super::upload::{Cached, PriorTable, UploadStream};
 use crate::device::{DeviceError, DriverError, ForeignStream, Stream};
 use crate::engine::class_limits::{ClassLimits, Survivors};
 use crate::engine::masks::{MaskGrid, MaskMemory, MaskPlace, WORD_BYTES};
@@ -49,11 +49,11 @@ pub(super) struct OnDevice {
     inputs: InputMemory,
     /// The thresholds by class.
     thresholds: Cached<f32>,
-    class_rules: Table<ClassRule>,
+    class_rules: Cached<ClassRule>,
     /// The places of images, for boxes.
-    places: Table<PlacedImage>,
+    places: Cached<PlacedImage>,
     /// The places of images, for masks.
-    places_of_masks: Table<MaskPlaceParams>,
+    places_of_masks: Cached<MaskPlaceParams>,
     /// Applies class limits to the results.
     limits: ClassLimits,
     priors: PriorTable,
@@ -84,9 +84,9 @@ impl OnDevice {
             enqueued: Enqueued::default(),
             inputs: InputMemory::default(),
             thresholds: Cached::default(),
-            class_rules: Table::default(),
-            places: Table::default(),
-            places_of_masks: Table::default(),
+            class_rules: Cached::default(),
+            places: Cached::default(),
+            places_of_masks: Cached::default(),
             limits: ClassLimits::default(),
             priors: PriorTable::default(),
             sort: SortLimits::DEFAULT,
@@ -101,9 +101,9 @@ impl OnDevice {
         self.graphs = Graphs::default();
         self.inputs = InputMemory::default();
         self.thresholds = Cached::default();
-        self.class_rules = Table::default();
-        self.places = Table::default();
-        self.places_of_masks = Table::default();
+        self.class_rules = Cached::default();
+        self.places = Cached::default();
+        self.places_of_masks = Cached::default();
         self.priors = PriorTable::default();
     }
 
@@ -123,7 +123,8 @@ impl OnDevice {
             enqueued: self.enqueued.pending(),
         };
         let Provided { tensors, mut uploaded } = inputs.provide(on, &mut self.inputs)?;
-        let (thresholds, bytes) = self.thresholds.provide(on, &params.thresholds.per_class)?;
+        let (thresholds, bytes) =
+            self.thresholds.provide(on, params.thresholds.per_class.iter().copied())?;
         uploaded += bytes;
         let (places, bytes) = self.places.provide_places(on, layout, params, images)?;
         uploaded += bytes;

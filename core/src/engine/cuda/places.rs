@@ -7,7 +7,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::upload::{Table, UploadStream};
+use super::upload::{Cached, UploadStream};
 use crate::decoder::Layout;
 use crate::device::DriverError;
 #[cfg(test)]
@@ -105,7 +105,7 @@ fn numbers(Bounds { left, top, right, bottom }: Bounds) -> [f32; 4] {
     [left, top, right, bottom]
 }
 
-impl Table<PlacedImage> {
+impl Cached<PlacedImage> {
     /// The numbers with which the boxes of `images` are decoded, and the number of bytes that are uploaded.
     pub fn provide_places(
         &mut self,

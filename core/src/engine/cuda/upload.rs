@@ -66,17 +66,13 @@ impl Upload {
 }
 
 /// Values on the GPU, which are uploaded again only if they change.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Cached<T> {
     upload: Upload,
     /// The values on the GPU.
     values: Vec<T>,
-}
-
-impl<T> Default for Cached<T> {
-    fn default() -> Self {
-        Self { upload: Upload::default(), values: Vec::new() }
-    }
+    /// The memory that values are computed in.
+    computed: Vec<T>,
 }
 
 impl<T: Pod> Cached<T> {
@@ -86,44 +82,18 @@ impl<T: Pod> Cached<T> {
     pub fn provide(
         &mut self,
         stream: UploadStream<'_>,
-        values: &[T],
-    ) -> Result<(u64, u64), DriverError> {
-        // Compares bytes, because NaN does not equal itself as a number.
-        let bytes: &[u8] = bytemuck::cast_slice(values);
-        if bytemuck::cast_slice::<T, u8>(&self.values) == bytes {
-            return Ok((self.upload.address(), 0));
-        }
-        let address = self.upload.copy(stream, bytes)?;
-        self.values.clear();
-        self.values.extend_from_slice(values);
-        Ok((address, bytes.len() as u64))
-    }
-}
-
-/// Values on the GPU that are computed for each run.
-#[derive(Debug)]
-pub(super) struct Table<T> {
-    cached: Cached<T>,
-    /// The memory that values are computed in.
-    computed: Vec<T>,
-}
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Self { cached: Cached::default(), computed: Vec::new() }
-    }
-}
-
-impl<T: Pod> Table<T> {
-    /// See [`Cached::provide`].
-    pub fn provide(
-        &mut self,
-        stream: UploadStream<'_>,
         values: impl Iterator<Item = T>,
     ) -> Result<(u64, u64), DriverError> {
         self.computed.clear();
         self.computed.extend(values);
-        self.cached.provide(stream, &self.computed)
+        // Compares bytes, because NaN does not equal itself as a number.
+        let bytes: &[u8] = bytemuck::cast_slice(&self.computed);
+        if bytemuck::cast_slice::<T, u8>(&self.values) == bytes {
+            return Ok((self.upload.address(), 0));
+        }
+        let provided = (self.upload.copy(stream, bytes)?, bytes.len() as u64);
+        std::mem::swap(&mut self.values, &mut self.computed);
+        Ok(provided)
     }
 }
 
@@ -146,7 +116,7 @@ impl PriorTable {
         if self.table.as_ref().is_some_and(|last| Arc::ptr_eq(last, table)) {
             return Ok((self.values.upload.address(), 0));
         }
-        let provided = self.values.provide(stream, table)?;
+        let provided = self.values.provide(stream, table.iter().copied())?;
         self.table = Some(table.clone());
         Ok(provided)
     }
