@@ -365,7 +365,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::super::interface::{Precision, SortLimits};
-    use super::super::mask_params::MaskKernel;
+    use super::super::mask_params::{FRAME_MASKS, PROTOTYPE_MASKS};
     use super::super::results::{ResultSize, Results};
     use super::*;
     use crate::device::PinnedBuffer;
@@ -460,7 +460,7 @@ mod tests {
             decode.flat_map(|decode| [(decode, false, 1), (decode, true, 2)])
         {
             // Each of the choices that follow has separate kernels, whatever the others are.
-            let masks = [None, Some(MaskKernel::Prototypes), Some(MaskKernel::Frame)];
+            let masks = [None, Some(PROTOTYPE_MASKS), Some(FRAME_MASKS)];
             for (method, masks) in Method::ALL.into_iter().zip(masks.into_iter().cycle()) {
                 for column_components in [0, 1] {
                     let config = GraphConfig {

@@ -5,7 +5,6 @@ use std::ffi::CStr;
 
 use super::interface::{SortLimits, chunk_count, workspace_bytes};
 use super::kernels::DecodeKernel;
-use super::mask_params::MaskKernel;
 use super::merging::MergeKernel;
 
 /// The configuration that a graph is instantiated for. Launches with fewer groups or less capacity
@@ -25,7 +24,7 @@ pub(super) struct GraphConfig {
     /// The number of values that survivors carry along. If it is 0, the layout has no columns.
     pub column_components: u32,
     /// The kernel for masks, or `None` if the layout has no prototypes.
-    pub masks: Option<MaskKernel>,
+    pub masks: Option<&'static CStr>,
     /// The number of mask words per group that fit in memory.
     pub mask_words: u32,
 }
@@ -72,7 +71,7 @@ impl GraphConfig {
             KernelNode::ChunkMap(_) => c"chunk_map",
             KernelNode::ChunkReduce(_) => c"chunk_reduce",
             KernelNode::Merge(kernel) => kernel.function(),
-            KernelNode::Masks => self.masks.expect("the graph has the node").function(),
+            KernelNode::Masks => self.masks.expect("the graph has the node"),
             KernelNode::Publish => match (has_columns, is_batch) {
                 (false, false) => c"publish",
                 (false, true) => c"publish_batch",

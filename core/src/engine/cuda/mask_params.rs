@@ -23,29 +23,16 @@ pub const MASK_THREADS: u32 = 512;
 /// The initial capacity in words, for all groups together.
 const FIRST_WORDS: u32 = 65_536;
 
-/// The kernel for masks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MaskKernel {
-    /// For masks in pixels of the prototypes.
-    Prototypes,
-    /// For masks in pixels of the frame.
-    Frame,
-}
+/// The kernel for masks in pixels of the prototypes.
+pub(super) const PROTOTYPE_MASKS: &CStr = c"masks";
+/// The kernel for masks in pixels of the frame.
+pub(super) const FRAME_MASKS: &CStr = c"frame_masks";
 
-impl MaskKernel {
-    pub fn of(grid: &MaskGrid) -> Self {
-        match grid {
-            MaskGrid::Prototypes { .. } => Self::Prototypes,
-            MaskGrid::Frame { .. } => Self::Frame,
-        }
-    }
-
-    /// The kernel's function.
-    pub fn function(self) -> &'static CStr {
-        match self {
-            Self::Prototypes => c"masks",
-            Self::Frame => c"frame_masks",
-        }
+/// The kernel for masks with this grid.
+pub(super) fn mask_kernel(grid: &MaskGrid) -> &'static CStr {
+    match grid {
+        MaskGrid::Prototypes { .. } => PROTOTYPE_MASKS,
+        MaskGrid::Frame { .. } => FRAME_MASKS,
     }
 }
 

@@ -16,7 +16,7 @@ use super::inputs::{InputMemory, Inputs, Provided};
 use super::interface::{ClassRule, SortLimits, Source};
 use super::kernels::Kernels;
 use super::layout_params::{ColumnParams, LayoutParams};
-use super::mask_params::{MaskKernel, MaskPlaceParams, mask_capacity};
+use super::mask_params::{MaskPlaceParams, mask_capacity, mask_kernel};
 use super::merging::{ByColumnParams, MergeParams};
 use super::places::{Placed, PlacedImage};
 use super::results::{DeviceResults, ResultAddresses, ResultSize, Results};
@@ -187,7 +187,7 @@ impl OnDevice {
         self.mask_places.clear();
         // `validate` has checked that the masks of all images have one kind of pixels.
         if let Some(grid) = self.mask_grids.first() {
-            config.masks = Some(MaskKernel::of(grid));
+            config.masks = Some(mask_kernel(grid));
             config.mask_words = mask_capacity(0, config.groups);
         }
         // The first launch counts the candidates. The first launch with memory for all candidates
