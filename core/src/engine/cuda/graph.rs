@@ -274,42 +274,30 @@ impl Graph {
         let groups = params.groups;
         debug_assert!(groups <= self.config.groups, "the graph holds the launch");
         let driver = self.kernels.device().enter()?;
+        // A grid has a row for each group. Equal parameters of decoding imply an equal number of images.
         let has_other_groups = self.groups != groups;
-        if has_other_groups {
-            // If this fails, the engine drops the graph.
-            self.groups = groups;
-            for node in self.nodes.iter().filter(|node| node.kernel.has_constant_params()) {
-                self.update_node(&driver, node, params)?;
-            }
-        }
-        let has_other_columns = self.has_columns() && self.params.columns != params.columns;
-        let has_other_results = has_other_groups || self.params.results != params.results;
-        if has_other_results || has_other_columns {
-            self.update_kernel(&driver, KernelNode::Publish, params)?;
-        }
-        let has_masks = self.config.masks.is_some();
-        if has_masks && (has_other_results || self.params.masks != params.masks) {
-            self.update_kernel(&driver, KernelNode::Masks, params)?;
-        }
-        let has_other_merge = has_other_groups || self.params.merge != params.merge;
-        let has_other_column =
-            has_other_groups || has_other_columns || self.params.by_column != params.by_column;
+        let of_results = self.params.results != params.results;
+        let of_columns = || self.has_columns() && self.params.columns != params.columns;
+        let is_plain = matches!(self.config.decode, DecodeKernel::Plain(_));
         let is_outdated = |kernel| match kernel {
-            KernelNode::Merge(MergeKernel::ByColumn) => has_other_column,
-            KernelNode::Merge(of) => of.has_params() && has_other_merge,
+            KernelNode::Decode => {
+                self.params.kernel != params.kernel
+                    || (!is_plain && self.params.layout != params.layout)
+            }
+            _ if has_other_groups => true,
+            KernelNode::Publish => of_results || of_columns(),
+            KernelNode::Masks => of_results || self.params.masks != params.masks,
+            KernelNode::Merge(MergeKernel::ByColumn) => {
+                self.params.by_column != params.by_column || of_columns()
+            }
+            KernelNode::Merge(of) => of.has_params() && self.params.merge != params.merge,
             _ => false,
         };
-        if has_other_merge || has_other_column {
-            for node in self.nodes.iter().filter(|node| is_outdated(node.kernel)) {
-                self.update_node(&driver, node, params)?;
-            }
+        // If this fails, the engine drops the graph.
+        for node in self.nodes.iter().filter(|node| is_outdated(node.kernel)) {
+            self.update_node(&driver, node, params)?;
         }
-        // Equal parameters imply an equal number of images.
-        let is_plain = matches!(self.config.decode, DecodeKernel::Plain(_));
-        if self.params.kernel != params.kernel || (!is_plain && self.params.layout != params.layout)
-        {
-            self.update_kernel(&driver, KernelNode::Decode, params)?;
-        }
+        self.groups = groups;
         self.params = *params;
         // SAFETY: the addresses in `params` belong to tensors that the caller keeps until the
         // stream has completed the launch. The kernels access no memory beyond the tensors, the
@@ -334,17 +322,6 @@ impl Graph {
         Ok(())
     }
 
-    /// Sets the parameters and the grid of the node of a kernel.
-    fn update_kernel(
-        &self,
-        driver: &ContextGuard<'_>,
-        kernel: KernelNode,
-        params: &LaunchParams,
-    ) -> Result<(), DriverError> {
-        let node = self.nodes.iter().find(|node| node.kernel == kernel);
-        self.update_node(driver, node.expect("the graph has the node"), params)
-    }
-
     /// Sets the parameters and the grid of a node of the instantiated graph.
     fn update_node(
         &self,
@@ -352,7 +329,7 @@ impl Graph {
         &Node { kernel, function, handle }: &Node,
         params: &LaunchParams,
     ) -> Result<(), DriverError> {
-        self.with_node_params(kernel, function, params, self.groups, |params| {
+        self.with_node_params(kernel, function, params, params.groups, |params| {
             // SAFETY: the node belongs to this graph, and the parameters match the kernel's
             // signature.
             unsafe { self.sequence.set_kernel(driver, handle, params) }

@@ -131,14 +131,4 @@ impl KernelNode {
             Self::Publish => "publish".to_owned(),
         }
     }
-
-    /// Returns true if the kernel's parameters stay constant from launch to launch. Only its grid
-    /// then changes, with the number of groups.
-    pub fn has_constant_params(self) -> bool {
-        match self {
-            Self::Decode | Self::Masks | Self::Publish => false,
-            Self::Merge(kernel) => !kernel.has_params(),
-            _ => true,
-        }
-    }
 }
