@@ -200,6 +200,8 @@ fn scalars_have_one_default() {
             ScalarKind::Number { .. } if scalar.name == "score_threshold" => "None".to_owned(),
             ScalarKind::Number { .. } => format!("{:?}", default.get::<f32>().unwrap()),
             ScalarKind::Count(_) => default.get::<u32>().unwrap().to_string(),
+            // So is "queries" of this one.
+            ScalarKind::Flag(_) if scalar.name == "multi_label" => "[false; 2]".to_owned(),
             ScalarKind::Flag(_) => default.get::<bool>().unwrap().to_string(),
         };
         let argument = arguments.iter().find(|(name, _)| *name == scalar.name).unwrap();

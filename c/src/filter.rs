@@ -197,10 +197,11 @@ pub unsafe extern "C" fn nmsfilter_set_params(
     unsafe {
         Filter::run(filter, |filter| {
             let params = border::read(params, "params")?;
-            let checked = params.to_nms()?;
+            let (selects_pairs, checked) = (params.selects_pairs(), params.to_nms()?);
             let frame = Frame::read(&params)?;
             checked.check_mask_frame(frame.is_known())?;
-            (filter.nms.params, filter.frame, filter.is_placed) = (checked, frame, false);
+            (filter.nms.params, filter.nms.selects_pairs) = (checked, selects_pairs);
+            (filter.frame, filter.is_placed) = (frame, false);
             Ok(())
         })
     }

@@ -137,7 +137,8 @@ pub struct Params {
     pub threshold_inclusive: u32,
     /// 1 if detections of different classes can suppress each other; else 0.
     pub class_agnostic: u32,
-    /// 1 if each class of an anchor that reaches its threshold is a detection; 0 for the best class alone.
+    /// 1 if each class of an anchor that reaches its threshold is a detection; 2 if there also are at most as many detections
+    /// as anchors, as models with queries select them; 0 for the best class alone.
     pub multi_label: u32,
     /// Pixels that are added to the lengths of sides and intersections: 0, or 1 for coordinates that are indices of the first
     /// and the last pixel.
@@ -243,6 +244,11 @@ impl Params {
         }
     }
 
+    /// Whether there are at most as many detections as anchors.
+    pub fn selects_pairs(&self) -> bool {
+        self.multi_label == 2
+    }
+
     /// The parameters.
     ///
     /// # Errors
@@ -282,7 +288,7 @@ impl Params {
             )?,
             edge_margin: edge_margin(self.edge_margin),
             edge_score: self.edge_score,
-            multi_label: flag("params: multi_label", self.multi_label)?,
+            multi_label: self.selects_pairs() || flag("params: multi_label", self.multi_label)?,
             max_candidates: self.max_candidates,
             max_detections: self.max_detections,
             masks: flag("params: masks", self.masks)?,

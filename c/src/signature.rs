@@ -211,7 +211,7 @@ unsafe fn infos<'a>(
 /// does, and stores what is known of it at `signature`. An unknown model is no error.
 ///
 /// `options` and `params` can be NULL. Otherwise the fields that the signature decides are set: `model_width` and
-/// `model_height`; `method`, `multi_label`, `max_detections` and `letterbox`. Then pass them to nmsfilter_set_options and
+/// `model_height`; `method`, `multi_label` and `letterbox`. Then pass them to nmsfilter_set_options and
 /// nmsfilter_set_params.
 ///
 /// `name` is the signature that is taken; NULL for the only one. A model with the signatures of several exporters, or others
@@ -255,9 +255,8 @@ pub unsafe extern "C" fn nmsfilter_signature(
                     if found.is_suppressed {
                         params.method = Method::None as u32;
                     }
-                    params.multi_label |= u32::from(found.selects_pairs);
-                    if found.pairs > 0 {
-                        params.max_detections = found.pairs;
+                    if found.selects_pairs {
+                        params.multi_label = 2;
                     }
                 })?;
             }

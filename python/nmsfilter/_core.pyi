@@ -134,7 +134,7 @@ class Settings(TypedDict, total=False):
     method: Method | None
     overlap: Overlap | None
     class_agnostic: bool
-    multi_label: bool
+    multi_label: bool | Literal["queries"]
     masks: bool
     mask_size: Literal["prototypes", "frame"] | None
     box_format: Literal["corners", "center", "square", "distances"] | None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +52,7 @@ class Signature:
     unread: list[str]
     _picture: str
     _outputs: list[str]
-    _ids: dict[str, tuple[str, tuple[str, int] | None, bool]]
+    _ids: dict[str, tuple[str, tuple[str, int] | None, bool, bool]]
     _constants: dict[str, tuple[str, str, int]]
 
     def place(self, frame_size: tuple[int, int]) -> tuple[int, int, int, int]:
@@ -80,7 +81,7 @@ class Signature:
     def tensors(self, outputs: Any) -> dict[str, Any]:
         """The outputs of a run, all in the model's order or by their names, by the ids from which a decoder is chosen.
 
-        InputError if rows are of several pictures, as some models have them for a batch.
+        InputError if rows are of several pictures, as some models have them for a batch, or if numbers contradict the signature.
         """
         if isinstance(outputs, Mapping):
             outputs = [outputs[name] for name in self._outputs]
@@ -90,9 +91,17 @@ class Signature:
         return {self._id(name, output): output for name, output in named if name in self._ids}
 
     def _id(self, name: str, output: Any) -> str:
-        usual, of_logits, has_images = self._ids[name]
+        usual, of_logits, has_images, has_no_background = self._ids[name]
         if has_images and (output[..., 0] > 0).any():
             raise InputError(f"output {name} has rows of several pictures; run the model with one picture at a time")
+        if has_no_background and output.shape[-1] > 1:
+            last = output[..., -1]
+            is_background = (output <= last[..., None]).all(-1) & (last > 0)
+            if 2 * is_background.sum() > math.prod(last.shape):
+                raise InputError(
+                    f"the last logit of most rows of {name} is the best, so it is that of no object, which models of this signature "
+                    "do not have; take the signature transformers-softmax if the model is DETR or YOLOS"
+                )
         if of_logits is None:
             return usual
         other, column = of_logits

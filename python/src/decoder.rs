@@ -35,7 +35,8 @@ use crate::words::in_python;
 /// Candidates:
 /// - score_threshold: the score that a detection must reach, 0.25 by default; or a list with a threshold for each class. Infinity
 ///   excludes a class, and so does the end of the list for the classes beyond it.
-/// - multi_label: every class that reaches its threshold is a detection, not only the best class of an anchor.
+/// - multi_label: True if every class that reaches its threshold is a detection, not only the best class of an anchor; "queries" if
+///   there also are at most as many detections as anchors, as models with queries select them.
 /// - min_size, max_size: the limits of a box's width and height, inclusive: a number of pixels for both, or (width, height). None
 ///   is no limit.
 /// - max_candidates: the greatest number of candidates of an image that are compared; 0 is no limit.
@@ -171,7 +172,7 @@ impl Decoder {
         threshold_inclusive=false, pixel_offset=0.0, model_size=None, visible=None, frame_size=None,
         letterbox=None, max_detections=1000, max_candidates=0, min_size=None, max_size=None,
         class_iou_thresholds=None, class_max_detections=None, class_sizes=None, method=None,
-        overlap=None, class_agnostic=false, multi_label=false, masks=true, mask_size=None,
+        overlap=None, class_agnostic=false, multi_label=[false; 2], masks=true, mask_size=None,
         box_format=None, coordinates=None, num_classes=0, score_activation=None,
         keypoint_shape=None, quantization=None, sigma=0.5, lose_released=false,
         region_edges=None, edge_margin=5.0, edge_score=0.6,
@@ -204,7 +205,7 @@ impl Decoder {
         method: Option<&str>,
         overlap: Option<&str>,
         class_agnostic: bool,
-        multi_label: bool,
+        #[pyo3(from_py_with = options::multi_label)] multi_label: [bool; 2],
         masks: bool,
         mask_size: Option<&str>,
         box_format: Option<&str>,
@@ -255,7 +256,7 @@ impl Decoder {
             region_edges: options::region_edges(region_edges)?,
             edge_margin,
             edge_score,
-            multi_label,
+            multi_label: multi_label[0],
             max_candidates,
             max_detections,
             masks,
@@ -266,6 +267,7 @@ impl Decoder {
             decoder,
             layout,
             params,
+            selects_pairs: multi_label[1],
             place: PlaceSettings { model_size, visible, frame_size, letterbox },
             box_format: box_format.map(options::box_format).transpose()?,
             coordinates: options::coordinates(coordinates.unwrap_or("auto"))?,

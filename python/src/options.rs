@@ -43,6 +43,15 @@ fn number(name: &str, value: &Bound<'_, PyAny>) -> Result<f64> {
     value.extract().map_err(wrong)
 }
 
+/// Whether an anchor can have several classes, and whether there are as many detections as anchors.
+pub fn multi_label(value: &Bound<'_, PyAny>) -> PyResult<[bool; 2]> {
+    if value.extract().is_ok_and(|text: &str| text == "queries") {
+        return Ok([true; 2]);
+    }
+    let other = |_| other_type("multi_label: expected True, False or \"queries\"", value).into();
+    value.extract().map(|is| [is, false]).map_err(other)
+}
+
 pub fn iou_threshold(value: &Bound<'_, PyAny>) -> PyResult<f64> {
     let threshold = number("iou_threshold", value)?;
     check_iou_threshold(threshold).map_err(Error::from)?;

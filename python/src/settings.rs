@@ -23,6 +23,7 @@ pub struct Settings {
     pub decoder: Option<String>,
     pub layout: Option<String>,
     pub params: Params,
+    pub selects_pairs: bool,
     pub place: PlaceSettings,
     pub box_format: Option<BoxFormat>,
     pub coordinates: Coordinates,
@@ -110,7 +111,7 @@ impl Settings {
         self.params.check()?;
         let place = self.place.image_place()?;
         self.params.check_mask_frame(place.frame.is_some())?;
-        nms.params = self.params.clone();
+        (nms.params, nms.selects_pairs) = (self.params.clone(), self.selects_pairs);
         (nms.model_size, nms.visible, nms.frame) = (place.model_size, place.visible, place.frame);
         Ok(nms)
     }
@@ -164,6 +165,9 @@ impl Settings {
                 ScalarKind::Number { field, .. } => (field.get)(params).into_bound_py_any(py)?,
             };
             set(scalar.name, value)?;
+        }
+        if self.selects_pairs {
+            set("multi_label", "queries".into_bound_py_any(py)?)?;
         }
         let thresholds = &params.thresholds.per_class;
         if !thresholds.is_empty() {

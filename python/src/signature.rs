@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use nmsfilter_core::geometry::{Fit, FitRule};
 use nmsfilter_core::nms::FrameFit;
 use nmsfilter_core::signature::{
-    self, ConstantNumbers, Description, InputLayout, Metadata, ModelTensor,
+    self, ConstantNumbers, Description, InputLayout, Metadata, ModelTensor, Pattern,
 };
 use nmsfilter_core::tensor::ElementType;
 use pyo3::prelude::*;
@@ -80,10 +80,7 @@ fn fields<'py>(
         decoder.set_item("model_size", <(u32, u32)>::from(size))?;
     }
     if found.selects_pairs {
-        decoder.set_item("multi_label", true)?;
-    }
-    if found.pairs > 0 {
-        decoder.set_item("max_detections", found.pairs)?;
+        decoder.set_item("multi_label", "queries")?;
     }
     if !found.labels.is_empty() {
         decoder.set_item("labels", &found.labels)?;
@@ -92,8 +89,9 @@ fn fields<'py>(
         decoder.set_item("keypoint_shape", <(u32, u32)>::from(shape))?;
     }
     for (output, id, pattern) in &found.ids {
-        let (logits, has_images) = pattern.map_or((None, false), |it| (it.logits, it.has_images));
-        ids.set_item(output, (id, logits, has_images))?;
+        let of = |it: &Pattern| (it.logits, it.has_images, it.has_no_background);
+        let (logits, has_images, has_no_background) = pattern.map_or((None, false, false), of);
+        ids.set_item(output, (id, logits, has_images, has_no_background))?;
     }
     for ((name, element, dims), numbers) in inputs.iter().zip(&found.inputs) {
         let numbers = match numbers {

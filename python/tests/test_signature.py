@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The signatures of known exporters, from the inputs and outputs that ONNX Runtime reports."""
 
+import pickle
 import types
 import unittest
 
@@ -68,13 +69,23 @@ class Signatures(unittest.TestCase):
         self.assertEqual(objects(found), [(16, [200, 200, 600, 600])])
 
     def test_a_query_with_sigmoid_can_have_several_classes(self):
-        outputs = [node("logits", "float", [1, 2, 80]), node("pred_boxes", "float", [1, 2, 4])]
-        facts = nmsfilter.signature(session([node("pixel_values", "float", [1, 3, 64, 64])], outputs))
         logits = numpy.full((1, 2, 80), -9, "float32")
         logits[0, 0, [16, 5]] = 4, 3
         logits[0, 1, 16] = 2  # the third pair of two queries
-        found = nmsfilter.Decoder(**facts.decoder)(facts.tensors([logits, numpy.full((1, 2, 4), 0.5, "float32")]))
-        self.assertEqual(objects(found), [(16, [16, 16, 48, 48]), (5, [16, 16, 48, 48])])
+        boxes = numpy.full((1, 2, 4), 0.5, "float32")
+        expected = [(16, [16, 16, 48, 48]), (5, [16, 16, 48, 48])]
+        for batch, queries in [(1, 2), ("batch_size", "num_queries")]:
+            outputs = [node("logits", "float", [batch, queries, 80]), node("pred_boxes", "float", [batch, queries, 4])]
+            facts = nmsfilter.signature(session([node("pixel_values", "float", [1, 3, 64, 64])], outputs))
+            decoder = nmsfilter.Decoder(**facts.decoder)
+            self.assertEqual(objects(decoder(facts.tensors([logits, boxes]))), expected)
+            # Of three queries, and of each image of a batch.
+            more = [numpy.concatenate([it, it[:, 1:]], 1).repeat(2, 0) for it in (logits, boxes)]
+            found = pickle.loads(pickle.dumps(decoder))(facts.tensors(more))
+            self.assertEqual((found.counts.tolist(), objects(found)), ([3, 3], [*expected, expected[0]]))
+            self.assertEqual(len(nmsfilter.decode(facts.tensors(more), **{**facts.decoder, "max_detections": 1})[0].boxes), 1)
+        with self.assertRaisesRegex(TypeError, '^multi_label: expected True, False or "queries", got '):
+            nmsfilter.Decoder(multi_label="anchors")
 
     def test_a_name_takes_one_of_several(self):
         model = session([node("images", "float", [1, 3, 640, 640])], [node("output", "float", [1, 8400, 85])])

@@ -269,20 +269,25 @@ fn no_object_is_the_last_class_of_transformers_detr() {
         return;
     }
     // Models for COCO have 91 numbers of classes, and a score for no object. With others, the scores can be of DETR or of
-    // RT-DETR.
-    for scores in [92, 91] {
-        let [boxes, logits] = detr(|object| {
+    // RT-DETR; 80 are those of RT-DETR for COCO, unless most queries have no object.
+    for scores in [92, 91, 80] {
+        let [mut boxes, mut logits] = detr(|object| {
             let mut row = vec![1e-6f32; scores];
             row[scores - 1] = object.map_or(1.0, |(_, score)| 1.0 - score);
             if let Some((class, score)) = object {
                 row[class] = score;
             }
-            row.into_iter().map(f32::ln).collect()
+            row.into_iter().map(|it| it.ln() + 2.0).collect()
         });
+        // Two more queries without an object.
+        for _ in 0..2 {
+            boxes.extend_from_within(8..12);
+            logits.extend_from_within(2 * scores..3 * scores);
+        }
         let stated = format!("batch_size,num_queries,{scores}");
         let outputs: [Output<'_>; 2] = [
-            ("logits", Element::F32, &stated, &[1, 3, scores as i64], logits),
-            ("pred_boxes", Element::F32, "batch_size,num_queries,4", &[1, 3, 4], boxes),
+            ("logits", Element::F32, &stated, &[1, 5, scores as i64], logits),
+            ("pred_boxes", Element::F32, "batch_size,num_queries,4", &[1, 5, 4], boxes),
         ];
         let dims = "batch_size,num_channels,height,width";
         let model = model(("pixel_values", Element::F32, dims), &outputs);
@@ -291,7 +296,12 @@ fn no_object_is_the_last_class_of_transformers_detr() {
             continue;
         }
         let error = run(&model, "", "").0.unwrap_err();
-        assert!(error.contains("transformers-softmax, transformers-sigmoid"), "{error}");
+        let contradicted = "the last logit of most rows of logits is the best";
+        let text =
+            if scores == 80 { contradicted } else { "transformers-softmax, transformers-sigmoid" };
+        assert!(error.contains(text), "{error}");
+        let error = run(&model, "signature=transformers-sigmoid", "").0.unwrap_err();
+        assert!(error.contains(contradicted), "{error}");
         let (found, signature) = run(&model, "signature=transformers-softmax", "");
         assert_eq!((found, signature.as_deref()), (Ok(expected(0)), Some("transformers-softmax")));
     }

@@ -416,6 +416,24 @@ fn faces_of_ultraface_that_are_read_by_decoder_boxes_give_a_warning() {
     assert_warns("decoder=boxes", &known, &[id, "set coordinates=normalized"]);
 }
 
+/// The exports of UltraFace with and without offsets have equal names and shapes.
+#[test]
+fn corners_that_are_read_as_offsets_give_a_warning() {
+    // As many anchors as an input of 320 x 240 has.
+    let text = "4419 of 4419 boxes in tensor onnx/boxes (f32 1x4420x4) are corners from 0 to 1, but decoder ultraface-raw reads";
+    for (row, texts) in [([0.2, 0.1, 0.5, 0.4], &[text][..]), ([0.2, 0.1, -0.5, 0.4], &[])] {
+        let scores = tensor("onnx/scores", &[1, 4420, 2], [0.9, 0.1].repeat(4420));
+        let mut edges = row.repeat(4420);
+        edges[..4].fill(0.0);
+        let tensors = [scores, tensor("onnx/boxes", &[1, 4420, 4], edges)];
+        let size = "decoder=ultraface-raw model-width=320 model-height=240 score-threshold=0.95";
+        let posted = stream(1, size, tensors.to_vec());
+        let texts_found = posted.iter().filter(|(_, it)| it.contains("boxes in tensor")).count();
+        assert_eq!(texts_found, texts.len(), "{posted:?}");
+        assert!(texts.iter().all(|text| posted[0].1.contains(text)), "{posted:?}");
+    }
+}
+
 /// Where the boxes are correct, the background's scores are taken for scores of class 0.
 #[test]
 fn background_scores_that_are_read_as_class_scores_give_a_warning() {

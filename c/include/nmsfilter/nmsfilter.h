@@ -597,7 +597,8 @@ typedef struct NmsfilterParams {
      */
     uint32_t class_agnostic;
     /**
-     * 1 if each class of an anchor that reaches its threshold is a detection; 0 for the best class alone.
+     * 1 if each class of an anchor that reaches its threshold is a detection; 2 if there also are at most as many detections
+     * as anchors, as models with queries select them; 0 for the best class alone.
      */
     uint32_t multi_label;
     /**
@@ -1409,7 +1410,7 @@ enum NmsfilterStatus nmsfilter_boxes_enqueue(struct NmsfilterBoxes *boxes,
  * does, and stores what is known of it at `signature`. An unknown model is no error.
  *
  * `options` and `params` can be NULL. Otherwise the fields that the signature decides are set: `model_width` and
- * `model_height`; `method`, `multi_label`, `max_detections` and `letterbox`. Then pass them to nmsfilter_set_options and
+ * `model_height`; `method`, `multi_label` and `letterbox`. Then pass them to nmsfilter_set_options and
  * nmsfilter_set_params.
  *
  * `name` is the signature that is taken; NULL for the only one. A model with the signatures of several exporters, or others

@@ -43,12 +43,15 @@ mod frame_fit;
 mod host_boxes;
 mod merged_boxes;
 
+use std::borrow::Cow;
+
 use crate::device::ForeignStream;
 use crate::engine::detail::Details;
 use crate::geometry::Mapping;
 use crate::reading::{self, BoxReading, Classifiers, Facts, Output, Reading, Refusal, Settings};
 use crate::tensor::{Quantization, TensorView};
 use crate::{decoder, engine};
+use decoder::Choice;
 
 pub use boxes::{BoxNms, KeptBoxes};
 pub use frame_fit::{FitError, FrameFit};
@@ -83,6 +86,9 @@ pub struct Nms {
     pub options: Options,
     /// The parameters of decoding and suppression.
     pub params: Params,
+    /// With [`Params::multi_label`]: the model's detections are the best pairs of anchor and class, as many as anchors, which
+    /// limits their number beside [`Params::max_detections`].
+    pub selects_pairs: bool,
     /// The visible part of the model's input, in pixels, such as the part between the borders of a letterbox. Boxes that
     /// do not intersect it are rejected.
     pub visible: Bounds,
@@ -238,6 +244,7 @@ impl Nms {
             warnings: Vec::new(),
             options: Options::default(),
             params: Params::default(),
+            selects_pairs: false,
             visible: Bounds::ANY,
             frame: None,
             regions: Vec::new(),
@@ -453,14 +460,30 @@ impl Nms {
             }
             _ => None,
         };
+        // A frame has the detections of its regions.
+        let limited = |choice: Option<&Choice>| {
+            let most = self.params.max_detections;
+            let pairs = choice
+                .filter(|_| self.selects_pairs)
+                .map(|it| it.layout.anchors() * self.regions.len().max(1))
+                .filter(|pairs| !(1..=*pairs).contains(&most));
+            match pairs {
+                Some(max_detections) => {
+                    Cow::Owned(Params { max_detections, ..self.params.clone() })
+                }
+                None => Cow::Borrowed(&self.params),
+            }
+        };
         match reading {
-            Some(reading) if has(reading, &|params| *params == self.params) => {}
             Some(reading) => {
-                reading.set_params(&self.params, &facts, &settings);
-                Self::warn(&mut self.warnings, reading.take_notices());
+                let params = limited(reading.boxes().map(BoxReading::choice));
+                if !has(reading, &|known| *known == *params) {
+                    reading.set_params(&params, &facts, &settings);
+                    Self::warn(&mut self.warnings, reading.take_notices());
+                }
             }
             None => {
-                let params = |_: Option<&_>| Ok::<_, Refusal>(self.params.clone());
+                let params = |choice: Option<&_>| Ok::<_, Refusal>(limited(choice).into_owned());
                 let mut reading = reading::read(&facts, &settings, params)?;
                 Self::warn(&mut self.warnings, reading.take_notices());
                 if let Some(earlier) = self.reading.take() {

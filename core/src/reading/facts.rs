@@ -2,7 +2,7 @@
 //! Finds decoders and settings that contradict the tensors for which they were chosen.
 //!
 //! In: a choice, and its facts and settings. Out: a [`Notice`] per contradiction. Only ids, shapes and settings are
-//! compared; no element of a tensor is read.
+//! compared; the only elements that are read are those of boxes that are offsets, of the first buffer.
 
 use super::notice::{Finding, Notice, Unread};
 use super::{Facts, Settings};
@@ -42,6 +42,7 @@ pub(super) fn notices(
         check_steps(chosen),
         check_unread_tensors(chosen),
         check_queries(chosen),
+        check_offsets(chosen),
         check_box_format(chosen),
     ];
     findings.into_iter().flatten().map(Notice).collect()
@@ -181,6 +182,13 @@ fn check_queries(chosen: Chosen<'_>) -> Option<Finding> {
     }
     let tensor = chosen.tensors[layout.groups[0].scores.tensor].to_string();
     Some(Finding::Queries { decoder, tensor, queries, classes })
+}
+
+fn check_offsets(chosen: Chosen<'_>) -> Option<Finding> {
+    let Chosen { choice, tensors, .. } = chosen;
+    let (corners, all) = decoder::decoded_corners(tensors, choice)?;
+    let tensor = tensors[choice.layout.groups[0].boxes.tensor].to_string();
+    Some(Finding::Decoded { decoder: choice.decoder.name(), tensor, corners, all })
 }
 
 /// Looks for a box format that the decoder ignores. Decoders do not state whether they use it, so the layout is

@@ -90,6 +90,12 @@ pub(super) enum Finding {
     )]
     Queries { decoder: &'static str, tensor: String, queries: usize, classes: usize },
     #[error(
+        "{corners} of {all} boxes in tensor {tensor} are corners from 0 to 1, but decoder {decoder} reads offsets, so boxes are \
+         wrong; correct {}, or the tensor's id or signature that decides it",
+        Setting::Decoder
+    )]
+    Decoded { decoder: &'static str, tensor: String, corners: usize, all: usize },
+    #[error(
         "{0} has no effect: the boxes of decoder {decoder} have a fixed format; unset {0}",
         Setting::BoxFormat
     )]

@@ -5,7 +5,7 @@
 
 use super::{
     ConstantNumbers, Facts, InputLayout, Metadata, ModelTensor, Normalization, Pattern, Signature,
-    constant, find,
+    constant, find, usual,
 };
 use crate::geometry::Letterbox;
 use crate::tensor::{ElementType, TensorError, TensorView};
@@ -31,8 +31,6 @@ pub struct Description {
     pub is_suppressed: bool,
     /// True if the detections are the best pairs of box and class.
     pub selects_pairs: bool,
-    /// The number of these pairs; 0 if it is dynamic.
-    pub pairs: usize,
     /// The class names; empty if unknown.
     pub labels: Vec<String>,
     /// The number of keypoints, and of their components.
@@ -81,6 +79,7 @@ pub fn describe(
         }
     } else {
         let all = find(inputs, outputs);
+        let all = if name.is_none() { usual(all) } else { all };
         let names = || all.iter().map(|it| it.name).collect();
         let signature = match (name, &all[..]) {
             (Some(name), all) => {
@@ -96,8 +95,6 @@ pub fn describe(
             let pattern = signature.output(output).filter(|it| !it.meaning.is_empty())?;
             Some((output.0.to_owned(), pattern.meaning.to_owned(), Some(pattern)))
         };
-        // Both outputs, of boxes and of scores, have a row for each query.
-        let rows = outputs.first().and_then(|(.., dims)| usize::try_from(*dims.get(1)?).ok());
         Description {
             name: signature.name,
             inputs: inputs.iter().map(|&it| constant(it).map(|(_, numbers)| numbers)).collect(),
@@ -106,7 +103,6 @@ pub fn describe(
             unread: signature.unread(outputs),
             is_suppressed: signature.is_suppressed,
             selects_pairs: signature.selects_pairs,
-            pairs: rows.filter(|_| signature.selects_pairs).unwrap_or(0),
             ..Description::of_picture()
         }
     };
@@ -150,7 +146,6 @@ impl Description {
             unread: Vec::new(),
             is_suppressed: false,
             selects_pairs: false,
-            pairs: 0,
             labels: Vec::new(),
             keypoints: None,
         }
@@ -171,6 +166,15 @@ pub enum OutputError {
         /// The tensor, as displayed.
         tensor: String,
     },
+    /// The last of its logits is that of no object.
+    #[error(
+        "the last logit of most rows of {tensor} is the best, so it is that of no object, which models of this signature do \
+         not have; take the signature transformers-softmax if the model is DETR or YOLOS"
+    )]
+    Background {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
     /// Its rows are of several pictures.
     #[error(
         "tensor {tensor} has rows of several pictures; run the model with one picture at a time"
@@ -186,7 +190,8 @@ impl Signature {
     /// read. Some ids depend on whether scores are probabilities or logits.
     ///
     /// # Errors
-    /// If an id depends on numbers in device memory, or if rows are of several pictures.
+    /// If an id depends on numbers in device memory, if rows are of several pictures, or if the numbers contradict the
+    /// signature.
     pub fn tensor_id(&self, tensor: &TensorView<'_>) -> Result<Option<&'static str>, OutputError> {
         let dims: Vec<i64> = tensor.shape.iter().map(|&length| length as i64).collect();
         // A dimension of the model can be dynamic, which has a length here.
@@ -200,7 +205,8 @@ impl Signature {
         let Some(pattern) = pattern.filter(|it| !it.meaning.is_empty()) else {
             return Ok(None);
         };
-        if pattern.logits.is_none() && !pattern.has_images {
+        let depends = pattern.logits.is_some() || pattern.has_images;
+        if !depends && (!pattern.has_no_background || tensor.is_on_device()) {
             return Ok(Some(pattern.meaning));
         }
         if tensor.is_on_device() {
@@ -208,6 +214,9 @@ impl Signature {
         }
         let (elements, len) = (tensor.elements()?, tensor.shape.elements().unwrap_or(0));
         let columns = tensor.shape.last().map_or(1, |&columns| columns.max(1));
+        if pattern.has_background(columns, |index| elements.to_f32(index), len) {
+            return Err(OutputError::Background { tensor: tensor.to_string() });
+        }
         let mut numbers = (0..len).map(|index| (index % columns, elements.to_f32(index)));
         if pattern.has_images {
             return match numbers.all(|(column, number)| column > 0 || number <= 0.0) {

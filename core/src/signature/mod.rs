@@ -42,6 +42,8 @@ pub struct Signature {
     pub is_suppressed: bool,
     /// True if the detections are the best pairs of box and class, as many as boxes.
     pub selects_pairs: bool,
+    /// True if it is taken before others that the model has, too.
+    pub is_usual: bool,
 }
 
 /// The pattern of an input or output.
@@ -60,6 +62,8 @@ pub struct Pattern {
     pub meaning: &'static str,
     /// True if the first number of an output's rows is the number of their picture in the batch.
     pub has_images: bool,
+    /// True if no logit of an output is that of a background.
+    pub has_no_background: bool,
     /// For an output of scores: the id if the numbers from this column on are logits.
     pub logits: Option<(&'static str, usize)>,
 }
@@ -154,6 +158,13 @@ pub fn find_with(
     all().iter().filter(|signature| signature.is_of(inputs, outputs, &is_in_file)).collect()
 }
 
+/// Returns those of a model's signatures that are taken where none is named: the usual ones, if any.
+pub fn usual(mut found: Vec<&'static Signature>) -> Vec<&'static Signature> {
+    let has_usual = found.iter().any(|it| it.is_usual);
+    found.retain(|it| it.is_usual || !has_usual);
+    found
+}
+
 /// Returns the dimensions and the numbers of an input that some signature has.
 pub fn constant((name, element, shape): ModelTensor<'_>) -> Option<(Vec<Dim>, ConstantNumbers)> {
     let inputs = || all().iter().flat_map(|signature| &signature.inputs);
@@ -233,6 +244,24 @@ impl Pattern {
         }
     }
 
+    /// True if the numbers of an output without background, of so many columns, have one nevertheless: the last logit is the best
+    /// of most rows, and above 0. Of a detector's queries, most are "no object".
+    pub fn has_background(
+        &self,
+        columns: usize,
+        number: impl Fn(usize) -> f32,
+        len: usize,
+    ) -> bool {
+        if !self.has_no_background || columns < 2 {
+            return false;
+        }
+        let is_background = |&row: &usize| {
+            let last = number(row + columns - 1);
+            last > 0.0 && (row..row + columns).all(|index| number(index) <= last)
+        };
+        2 * (0..len).step_by(columns).filter(is_background).count() > len / columns
+    }
+
     /// True if the first dimension counts rows: rows of several pictures follow each other.
     pub fn has_rows_first(&self) -> bool {
         let first = |dims: &'static str| dims.split(',').next().unwrap_or_default();
@@ -258,9 +287,6 @@ fn has_dims(shape: &[i64], dims: &'static str, words: &mut Words) -> bool {
         };
         if dim == "?" {
             return length < 0;
-        }
-        if let Some(others) = dim.strip_prefix('!') {
-            return length > 0 && others.split('!').all(|other| other.parse() != Ok(length));
         }
         if let Some(least) = dim.strip_prefix('>') {
             return least.parse().is_ok_and(|least: i64| length > least);
@@ -318,9 +344,6 @@ mod tests {
         assert!(has_dims(&[-1, 4], "7?,4", &mut Vec::new()));
         assert!(!has_dims(&[-1, 4], "7,4", &mut Vec::new()));
         assert!(!has_dims(&[-1, 4], ">5,4", &mut Vec::new()));
-        for (length, fits) in [(7, false), (8, true), (9, false), (-1, false)] {
-            assert_eq!(has_dims(&[length], "!7!9", &mut Vec::new()), fits, "{length}");
-        }
         let mut sides = vec![("H", 64), ("W", 32)];
         for (cells, fits) in [(40, true), (42, false), (-1, true)] {
             assert_eq!(has_dims(&[cells], "8+16", &mut sides), fits, "{cells}");

@@ -43,6 +43,7 @@ fn set(signature: &mut Signature, line: &'static str) -> Option<()> {
         ("mean", _) => facts.normalization.get_or_insert(unit).mean = numbers(value)?,
         ("std", _) => facts.normalization.get_or_insert(unit).std = numbers(value)?,
         ("pixels", "vary") => facts.pixels_vary = true,
+        ("usual", "yes") => signature.is_usual = true,
         ("suppression", "model" | "queries") => {
             signature.is_suppressed = true;
             signature.selects_pairs = value == "queries";
@@ -68,14 +69,25 @@ fn pattern(text: &'static str, is_optional: bool) -> Option<Pattern> {
         "byte" => &[U8],
         _ => return None,
     };
-    let (meaning, logits, has_images) = match *meaning.split(' ').collect::<Vec<_>>() {
-        [meaning] => (meaning, None, false),
-        [id, "of", "images"] => (id, None, true),
-        [id, "or", logits, "from", column] => (id, Some((logits, column.parse().ok()?)), false),
+    let mut logits = None;
+    let (meaning, further) = meaning.split_once(' ').unwrap_or((meaning, ""));
+    match *further.split(' ').collect::<Vec<_>>() {
+        [""] | ["of", "images"] | ["without", "background"] => {}
+        ["or", id, "from", column] => logits = Some((id, column.parse().ok()?)),
         _ => return None,
-    };
-    let is_unread = false;
-    Some(Pattern { form, name, types, dims, is_optional, is_unread, meaning, has_images, logits })
+    }
+    Some(Pattern {
+        form,
+        name,
+        types,
+        dims,
+        is_optional,
+        is_unread: false,
+        meaning,
+        has_images: further == "of images",
+        has_no_background: further == "without background",
+        logits,
+    })
 }
 
 #[cfg(test)]

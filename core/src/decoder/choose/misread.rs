@@ -88,6 +88,26 @@ const MANY_CLASSES: usize = 4000;
 /// input of 224x224.
 pub const FEW_ROWS: usize = 1000;
 
+/// Returns how many boxes of the first image are corners from 0 to 1, and of how many, if most are although `choice` reads
+/// offsets from anchors or cells, which are of both signs.
+pub fn decoded_corners(tensors: &[TensorView<'_>], choice: &Choice) -> Option<(usize, usize)> {
+    let layout = &choice.layout;
+    let has_offsets = |group: &Group| {
+        group.reference != Reference::None && group.box_components(&layout.boxes) >= 4
+    };
+    if layout.boxes.format != BoxFormat::Center || !layout.groups.iter().all(has_offsets) {
+        return None;
+    }
+    let (boxes, _) = boxes_of(tensors, choice).ok()?;
+    let is_corners = |it: &&[f32; 4]| {
+        let [left, top, right, bottom] = **it;
+        right > left && bottom > top && it.iter().all(|it| (-0.5..=1.5).contains(it))
+    };
+    let corners = boxes.iter().filter(is_corners).count();
+    (boxes.len() >= MANY_OFFSETS && 4 * corners >= 3 * boxes.len())
+        .then_some((corners, boxes.len()))
+}
+
 /// Returns true if `choice` reads more queries or classes than models of the family DETR have.
 pub fn has_many_queries(choice: &Choice) -> bool {
     let layout = &choice.layout;

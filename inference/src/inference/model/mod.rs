@@ -24,7 +24,7 @@ use std::path::Path;
 
 use gstnmsfilter::output::KeypointLayout;
 use nmsfilter_core::geometry::Letterbox;
-use nmsfilter_core::signature::{self, Signature};
+use nmsfilter_core::signature::{self, OutputError, Signature};
 use numbers::PerChannel;
 use ort::session::Session;
 use ort::value::ValueType;
@@ -295,6 +295,9 @@ pub enum ModelError {
     /// The `.modelinfo` file cannot be used.
     #[error(transparent)]
     InfoFile(#[from] InfoFileError),
+    /// The numbers of an output contradict the signature.
+    #[error(transparent)]
+    Signature(OutputError),
     /// The value of a property is invalid.
     #[error("{0}")]
     Property(String),
@@ -326,7 +329,7 @@ impl Model {
             Some("none") => Vec::new(),
             Some(name) => vec![find_named(session, path, name)?],
             None if outputs.iter().any(OutputSpec::has_id) => Vec::new(),
-            None => find(session, path),
+            None => signature::usual(find(session, path)),
         };
         let pixels_are_set = overrides.range.is_some()
             || overrides.mean.is_some()
