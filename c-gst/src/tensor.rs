@@ -178,12 +178,7 @@ unsafe fn attach(buffer: &mut gst::BufferRef, tensor: &Tensor) -> Result<(), Fai
         // SAFETY: the caller guarantees that these are caps.
         new = new.with_model(unsafe { gst::Caps::from_glib_none(tensor.model) });
     }
-    let attached = match (source, region) {
-        (source, Some(region)) => custom_meta::attach_region(buffer, &new, source, &region),
-        (Some(source), None) => custom_meta::attach_from(buffer, &new, source),
-        (None, None) => custom_meta::attach(buffer, &new),
-    };
-    attached.map_err(|error| match error {
+    custom_meta::attach_of(buffer, &new, source, region.as_ref()).map_err(|error| match error {
         InputError::Tensor(error) => error.into(),
         error => Failure::new(Status::Gstreamer, error),
     })

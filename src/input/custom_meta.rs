@@ -150,37 +150,16 @@ impl<T: Element> AsRef<[u8]> for Pod<T> {
 /// If tensors of the element type cannot be read, if the memory is smaller than the shape requires, or if the running
 /// GStreamer has no custom metadata.
 pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), InputError> {
-    add(buffer, tensor, None, None)
+    attach_of(buffer, tensor, None, None)
 }
 
-/// Attaches `tensor` together with the name of the element that attaches it. If several elements attach tensors,
-/// `nmsfilter` can select them by this name (`tensors-from`).
+/// Attaches `tensor` together with the name of the element that attaches it, by which `nmsfilter` can select its tensors
+/// (`tensors-from`), and with the part of the frame on which the model ran, each if there is one. The tensors of a part
+/// must be attached one after the other.
 ///
 /// # Errors
 /// If [`attach`] would return an error.
-pub fn attach_from(
-    buffer: &mut gst::BufferRef,
-    tensor: &NewTensor,
-    source: &str,
-) -> Result<(), InputError> {
-    add(buffer, tensor, Some(source), None)
-}
-
-/// Attaches `tensor` of a model that ran on a part of the frame, together with the name of the element that attaches
-/// it, if there is one. The tensors of a part must be attached one after the other.
-///
-/// # Errors
-/// If [`attach`] would return an error.
-pub fn attach_region(
-    buffer: &mut gst::BufferRef,
-    tensor: &NewTensor,
-    source: Option<&str>,
-    region: &TensorRegion,
-) -> Result<(), InputError> {
-    add(buffer, tensor, source, Some(region))
-}
-
-fn add(
+pub fn attach_of(
     buffer: &mut gst::BufferRef,
     tensor: &NewTensor,
     source: Option<&str>,

@@ -9,7 +9,7 @@
 
 use gst::prelude::*;
 use gst_check::Harness;
-use gstnmsfilter::input::custom_meta::{NewTensor, attach, attach_from};
+use gstnmsfilter::input::custom_meta::{NewTensor, attach, attach_of};
 use gstnmsfilter::input::model::{Letterbox, ModelInfo};
 
 use crate::counting::allocations;
@@ -138,7 +138,7 @@ fn a_warm_element_allocates_nothing_for_the_tensors_of_one_of_two_elements() {
         for (source, tensor) in
             ["one", "two"].into_iter().flat_map(|s| tensors.iter().map(move |t| (s, t)))
         {
-            attach_from(buffer, tensor, source).unwrap();
+            attach_of(buffer, tensor, Some(source), None).unwrap();
         }
     }
     for selected in ["", "0", "1", "two"] {

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use gst_video::VideoRegionOfInterestMeta;
-use gstnmsfilter::input::custom_meta::{NewTensor, attach, attach_region};
+use gstnmsfilter::input::custom_meta::{NewTensor, attach, attach_of};
 use gstnmsfilter::input::model::ModelInfo;
 use gstnmsfilter::input::region::TensorRegion;
 use gstnmsfilter::regions;
@@ -153,7 +153,7 @@ fn attach_to(buffer: &mut gst::BufferRef, parent: Option<i32>, pixels: [u32; 4],
     let region = parent.map_or(region, |parent| region.with_parent(parent));
     let mut numbers = [0.0f32; 3];
     numbers[best] = 8.0;
-    attach_region(buffer, &tensor(LOGITS, &[1, 3], &numbers), None, &region).unwrap();
+    attach_of(buffer, &tensor(LOGITS, &[1, 3], &numbers), None, Some(&region)).unwrap();
 }
 
 /// Color and type of a vehicle: each output has its own classes, and outputs share no labels.
@@ -184,7 +184,7 @@ fn each_output_has_classes_of_its_own() {
                     region = region.with_parent(parent);
                 }
                 for tensor in [tensor("color", &[1, 3], &colors), tensor("type", &[1, 4], &types)] {
-                    attach_region(buffer, &tensor, None, &region).unwrap();
+                    attach_of(buffer, &tensor, None, Some(&region)).unwrap();
                 }
             });
             assert_eq!(ended.error, None);
@@ -252,7 +252,7 @@ fn classes_that_are_attached_twice_are_told() {
                 add_roi(buffer, parent, (10, 10, 100, 200));
                 let pixels = FrameRegion { left: 10, top: 10, width: 100, height: 200 };
                 let region = TensorRegion::new(pixels).with_parent(parent);
-                attach_region(buffer, &tensor, None, &region).unwrap();
+                attach_of(buffer, &tensor, None, Some(&region)).unwrap();
             }
         });
         let ended = run(&pipeline);
@@ -348,7 +348,8 @@ fn the_classes_of_two_classifiers_follow_one_another() {
         let region = FrameRegion { left: 100, top: 100, width: 50, height: 50 };
         let region = TensorRegion::new(region).with_parent(3);
         for (source, numbers) in [("color", [0.0, 9.0]), ("size", [9.0, 0.0])] {
-            attach_region(buffer, &tensor(LOGITS, &[2], &numbers), Some(source), &region).unwrap();
+            attach_of(buffer, &tensor(LOGITS, &[2], &numbers), Some(source), Some(&region))
+                .unwrap();
         }
     });
     let seen = watch(&pipeline, "nms", |buffer| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Warnings of `nmsfilter` that are posted once per run.
 
-use gstnmsfilter::input::custom_meta::{NewTensor, attach, attach_region};
+use gstnmsfilter::input::custom_meta::{NewTensor, attach, attach_of};
 use gstnmsfilter::input::region::TensorRegion;
 use nmsfilter_core::geometry::FrameRegion;
 
@@ -82,7 +82,7 @@ fn a_box_in_a_region_of_its_size_is_no_repetition() {
             Region::add(buffer, "object", (0, 0, 8, 8)).set_id(parent);
             let region = FrameRegion { left: 0, top: 0, width: 64, height: 64 };
             let region = TensorRegion::new(region).with_parent(parent);
-            attach_region(buffer, &windows(1), None, &region).unwrap();
+            attach_of(buffer, &windows(1), None, Some(&region)).unwrap();
         });
         let seen = watch(&pipeline, "nms", |buffer| {
             gstnmsfilter::regions::iter(buffer)

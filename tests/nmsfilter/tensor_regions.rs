@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gst::prelude::*;
 use gst_newer::CustomMeta;
 use gst_video::VideoRegionOfInterestMeta;
-use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach, attach_region, register};
+use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach, attach_of, register};
 use gstnmsfilter::input::model::ModelInfo;
 use gstnmsfilter::input::region::TensorRegion;
 use gstnmsfilter::regions;
@@ -78,7 +78,7 @@ fn found(properties: &str, parts: Vec<Part>) -> Vec<Found> {
     let (found, ended) = run_with(properties, move |buffer| {
         for (region, tensors) in &parts {
             for tensor in tensors {
-                attach_region(buffer, tensor, None, region).unwrap();
+                attach_of(buffer, tensor, None, Some(region)).unwrap();
             }
         }
     });
@@ -149,7 +149,7 @@ fn a_region_of_an_object_has_the_objects_id_as_parent() {
             let pixels = FrameRegion { left, top: 0, width: 320, height: 320 };
             let region = TensorRegion::new(pixels).with_parent(id);
             for tensor in windows("", &[[100.0, 100.0, 150.0, 150.0, score]]) {
-                attach_region(buffer, &tensor, Some("faces"), &region).unwrap();
+                attach_of(buffer, &tensor, Some("faces"), Some(&region)).unwrap();
             }
         }
     });
@@ -164,7 +164,7 @@ fn a_frame_without_a_detection_counts_once() {
         for left in [0, 320] {
             let region = TensorRegion::new(FrameRegion { left, top: 0, width: 320, height: 320 });
             for tensor in windows("", &boxes) {
-                attach_region(buffer, &tensor, None, &region).unwrap();
+                attach_of(buffer, &tensor, None, Some(&region)).unwrap();
             }
         }
     });
@@ -183,7 +183,7 @@ fn regions_whose_tensors_differ_are_an_error() {
         for (left, rows) in [(0, &boxes[..1]), (320, &boxes[..])] {
             let region = TensorRegion::new(FrameRegion { left, top: 0, width: 320, height: 320 });
             for tensor in windows("", rows) {
-                attach_region(buffer, &tensor, Some("tiles"), &region).unwrap();
+                attach_of(buffer, &tensor, Some("tiles"), Some(&region)).unwrap();
             }
         }
     });
@@ -312,7 +312,7 @@ fn the_rule_for_edges_changes_while_the_stream_plays() {
     let (region, tensors) = part([0, 0, 320, 320], &[[200.0, 100.0, 310.0, 200.0, 0.9]]);
     intercept(&pipeline, "in", move |buffer| {
         for tensor in &tensors {
-            attach_region(buffer, tensor, None, &region).unwrap();
+            attach_of(buffer, tensor, None, Some(&region)).unwrap();
         }
     });
     let nms = pipeline.by_name("nms").unwrap();
@@ -362,7 +362,7 @@ fn a_stream_whose_boxes_are_all_at_edges_gives_a_warning() {
     let (_, ended) = stream(20, "region-edges=drop min-size=9", move |buffer| {
         let (region, tensors) = part([280, 0, 320, 320], &boxes);
         for tensor in &tensors {
-            attach_region(buffer, tensor, None, &region).unwrap();
+            attach_of(buffer, tensor, None, Some(&region)).unwrap();
         }
     });
     let expected = "1 boxes with scores up to 0.8 are at inner edges of regions and dropped; if they are objects, correct \

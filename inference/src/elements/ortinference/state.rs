@@ -43,14 +43,9 @@ impl State {
     pub fn run(&mut self, buffer: &mut gst::BufferRef) -> Result<(), InferenceError> {
         let Self { inference, regions, name, .. } = self;
         inference.run(buffer, regions.pixels(), |buffer, tensor, region| {
-            match regions.kind() {
-                RegionKind::Frame => custom_meta::attach_from(buffer, tensor, name)?,
-                RegionKind::Tiles | RegionKind::Rois | RegionKind::List => {
-                    let region = &regions.chosen()[region];
-                    custom_meta::attach_region(buffer, tensor, Some(name), region)?;
-                }
-            }
-            Ok(())
+            let is_frame = regions.kind() == RegionKind::Frame;
+            let region = (!is_frame).then(|| &regions.chosen()[region]);
+            Ok(custom_meta::attach_of(buffer, tensor, Some(name), region)?)
         })?;
         if regions.pixels().is_empty() {
             inference_mark::attach_without_regions(buffer);
@@ -89,7 +84,7 @@ impl State {
         for_each_frame(buffer, &chosen, |index, frame| {
             let frame = frame.make_mut();
             run.tensors(index, |tensor| -> Result<(), InferenceError> {
-                Ok(custom_meta::attach_from(frame, tensor, &self.name)?)
+                Ok(custom_meta::attach_of(frame, tensor, Some(&self.name), None)?)
             })?;
             inference_mark::attach(frame, true);
             Ok(())
