@@ -22,6 +22,8 @@ pub enum FileError {
     NotRegular(&'static str),
     #[error("has {size} bytes; expected at most {max_size}")]
     TooLarge { size: u64, max_size: u64 },
+    #[error(transparent)]
+    Text(#[from] TextError),
 }
 
 /// Reads the regular file at `path`.
@@ -42,6 +44,14 @@ pub fn read(path: &Path, max_size: u64) -> Result<Vec<u8>, FileError> {
         size if size > max_size => Err(FileError::TooLarge { size, max_size }),
         _ => Ok(bytes),
     }
+}
+
+/// Reads the regular text file at `path`, without a byte order mark.
+///
+/// # Errors
+/// The errors of [`read`] and of [`text`].
+pub fn read_text(path: &Path, max_size: u64) -> Result<String, FileError> {
+    Ok(text(&read(path, max_size)?)?.to_owned())
 }
 
 fn check(metadata: &Metadata, max_size: u64) -> Result<(), FileError> {

@@ -11,7 +11,7 @@ use gst::glib;
 use super::detection_template::DetectionTemplate;
 use super::keypoint_layout::{KeypointLayout, Subject};
 use super::label_file::{self, FileLabels, FormError};
-use crate::file::{self, FileError, TextError};
+use crate::file::{self, FileError};
 use nmsfilter_core::decoder::{Choice, Decoder};
 
 /// The maximum size of a label file in bytes: 64 for each of
@@ -31,8 +31,6 @@ pub struct LabelError {
 enum Cause {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error(transparent)]
-    Text(#[from] TextError),
     #[error(
         "{0}; expected one label per line, lines such as 4: person with the numbers of classes, or a list or dictionary of \
          labels in JSON"
@@ -118,8 +116,7 @@ impl Labels {
         parse: impl FnOnce(&str) -> Result<FileLabels, FormError>,
     ) -> Result<Self, LabelError> {
         let read = || -> Result<FileLabels, Cause> {
-            let bytes = file::read(path, MAX_FILE_SIZE)?;
-            let labels = parse(file::text(&bytes)?)?;
+            let labels = parse(&file::read_text(path, MAX_FILE_SIZE)?)?;
             let is_empty = labels.names.iter().all(String::is_empty);
             if is_empty { Err(Cause::Empty) } else { Ok(labels) }
         };

@@ -59,16 +59,15 @@ impl InfoFile {
     /// Reads the file. Returns `None` if it does not exist.
     fn read(path: PathBuf) -> Result<Option<Self>, InfoFileError> {
         let error = |problem| InfoFileError { path: path.clone(), problem };
-        let bytes = match file::read(&path, MAX_SIZE) {
-            Ok(bytes) => bytes,
+        let text = match file::read_text(&path, MAX_SIZE) {
+            Ok(text) => text,
             Err(FileError::Io(cause)) if cause.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(None);
             }
             Err(cause) => return Err(error(format!("the file {cause}"))),
         };
-        let text = file::text(&bytes).map_err(|cause| error(format!("the file {cause}")))?;
         let keys = glib::KeyFile::new();
-        keys.load_from_data(text, glib::KeyFileFlags::NONE).map_err(|cause| {
+        keys.load_from_data(&text, glib::KeyFileFlags::NONE).map_err(|cause| {
             error(format!("expected groups like [output0] with lines like id=...: {cause}"))
         })?;
         Ok(Some(Self { path, keys }))

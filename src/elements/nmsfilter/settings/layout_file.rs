@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::file::{self, FileError, TextError};
+use crate::file::{self, FileError};
 use nmsfilter_core::decoder::description::MAX_LENGTH;
 use nmsfilter_core::decoder::{self, Decoder, DescriptionError};
 
@@ -14,8 +14,6 @@ pub(in crate::elements::nmsfilter) enum LayoutFileError {
     NotSet,
     #[error("the layout file {path:?} {cause}")]
     File { path: PathBuf, cause: FileError },
-    #[error("the layout file {path:?} {cause}")]
-    Text { path: PathBuf, cause: TextError },
     #[error("the layout file {path:?}, {cause}")]
     Description { path: PathBuf, cause: DescriptionError },
 }
@@ -28,10 +26,8 @@ pub(super) fn load(path: Option<&str>) -> Result<&'static dyn Decoder, LayoutFil
     let path = path.filter(|path| !path.is_empty()).ok_or(LayoutFileError::NotSet)?;
     let path = Path::new(path);
     let of_path = || path.to_owned();
-    let bytes = file::read(path, MAX_LENGTH as u64)
+    let text = file::read_text(path, MAX_LENGTH as u64)
         .map_err(|cause| LayoutFileError::File { path: of_path(), cause })?;
-    let text =
-        file::text(&bytes).map_err(|cause| LayoutFileError::Text { path: of_path(), cause })?;
-    decoder::from_text(text)
+    decoder::from_text(&text)
         .map_err(|cause| LayoutFileError::Description { path: of_path(), cause })
 }

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::Settings;
-use crate::file::{self, FileError, TextError};
+use crate::file::{self, FileError};
 use attributes::Attributes;
 pub(in crate::elements::nmsfilter) use keys::KeyError;
 use keys::Keys;
@@ -41,8 +41,6 @@ const END_TO_END: [&str; 2] = ["NvDsInferParseYolo", "NvDsInferParseYoloCuda"];
 pub(in crate::elements::nmsfilter) enum NvinferConfigError {
     #[error("nvinfer-config: the file {path:?} {cause}")]
     File { path: PathBuf, cause: FileError },
-    #[error("nvinfer-config: the file {path:?} {cause}")]
-    Text { path: PathBuf, cause: TextError },
     #[error("nvinfer-config: the file {path:?}, {cause}")]
     Key { path: PathBuf, cause: Box<KeyError> },
 }
@@ -81,12 +79,10 @@ impl NvinferConfig {
     pub fn load(path: &str) -> Result<Self, NvinferConfigError> {
         let path = Path::new(path);
         let of_path = || path.to_owned();
-        let bytes = file::read(path, MAX_LENGTH)
+        let text = file::read_text(path, MAX_LENGTH)
             .map_err(|cause| NvinferConfigError::File { path: of_path(), cause })?;
-        let text = file::text(&bytes)
-            .map_err(|cause| NvinferConfigError::Text { path: of_path(), cause })?;
         let is_yaml = path.extension().is_some_and(|name| name == "yml" || name == "yaml");
-        let mut config = Self::parse(text, is_yaml)
+        let mut config = Self::parse(&text, is_yaml)
             .map_err(|cause| NvinferConfigError::Key { path: of_path(), cause: cause.into() })?;
         // nvinfer's rule: relative to the file's own folder, also if the path is a link to the file.
         let folder = path.canonicalize().ok().and_then(|file| Some(file.parent()?.to_owned()));
