@@ -20,17 +20,10 @@ const MAX_LABELS: usize = 100;
 /// Counts since the element started.
 #[derive(Default)]
 pub(super) struct Stats {
-    /// The name of the engine that processed the last frame.
-    engine: Option<&'static str>,
-    frames: u64,
-    frames_without_tensors: u64,
-    frames_lost: u64,
-    candidates: u64,
-    survivors: u64,
+    /// The sum of all buffers, and the name of the engine that processed the last frame.
+    counts: FrameCounts,
     /// The number of survivors with each label.
     labels: BTreeMap<glib::Quark, u64>,
-    rejected: u64,
-    device: DeviceWork,
     /// The time per buffer with tensors.
     time: Times,
     /// True if a message with the current counts has been posted.
@@ -52,12 +45,12 @@ enum TensorWatch {
 impl Stats {
     /// Creates counts of 0, for an engine of this name.
     pub fn new(engine: &'static str) -> Self {
-        Self { engine: Some(engine), ..Self::default() }
+        Self { counts: FrameCounts { engine, ..FrameCounts::default() }, ..Self::default() }
     }
 
     /// The counts, unless no frame was counted or they have not changed since the last call.
     pub fn take_unposted(&mut self) -> Option<gst::Structure> {
-        let is_due = !self.posted && self.frames > 0;
+        let is_due = !self.posted && self.counts.all_frames() > 0;
         self.posted |= is_due;
         is_due.then(|| self.structure())
     }
@@ -86,7 +79,8 @@ impl Stats {
     /// Counts the frames of a buffer without tensors. Returns true once, if the first second of the stream had
     /// no tensors. Without a time, they had no region to run the model on, which is no sign of missing tensors.
     pub fn count_without_tensors(&mut self, frames: usize, now: Option<Duration>) -> bool {
-        self.add_without_tensors(frames);
+        self.posted = false;
+        self.counts.frames_without_tensors += frames;
         let Some(now) = now else { return false };
         let since = match self.tensors {
             TensorWatch::Missing(Some(since)) => since,
@@ -98,29 +92,23 @@ impl Stats {
         is_over
     }
 
-    fn add_without_tensors(&mut self, frames: usize) {
-        self.posted = false;
-        self.frames += frames as u64;
-        self.frames_without_tensors += frames as u64;
-    }
-
     /// Counts the frames of a buffer with tensors that took `time` in the element. The time counts
     /// if a frame was decoded.
     pub fn count(&mut self, outcome: &FrameCounts, time: Duration) {
         self.set_has_tensors();
-        self.add_without_tensors(outcome.frames_without_tensors);
-        self.frames += outcome.frames_lost as u64;
-        self.frames_lost += outcome.frames_lost as u64;
-        if outcome.frames == 0 {
-            return;
+        self.posted = false;
+        let counts = &mut self.counts;
+        counts.frames += outcome.frames;
+        counts.frames_without_tensors += outcome.frames_without_tensors;
+        counts.frames_lost += outcome.frames_lost;
+        counts.candidates += outcome.candidates;
+        counts.survivors += outcome.survivors;
+        counts.rejected += outcome.rejected;
+        counts.device += outcome.device;
+        if outcome.frames > 0 {
+            counts.engine = outcome.engine;
+            self.time.add(time);
         }
-        self.frames += outcome.frames as u64;
-        self.candidates += outcome.candidates as u64;
-        self.survivors += outcome.survivors as u64;
-        self.rejected += outcome.rejected as u64;
-        self.engine = Some(outcome.engine);
-        self.device += outcome.device;
-        self.time.add(time);
     }
 
     /// Counts survivors by their labels.
@@ -139,33 +127,29 @@ impl Stats {
         labels
     }
 
-    /// Mean duration of a launch in nanoseconds, by the GPU's clock.
-    fn device_time_mean(&self) -> u64 {
-        let total = u64::try_from(self.device.time.as_nanos()).unwrap_or(u64::MAX);
-        total.checked_div(self.device.launches).unwrap_or(0)
-    }
-
     /// The structure of the property `stats` and the message `nmsfilter-stats`; times are in
     /// nanoseconds.
     pub fn structure(&self) -> gst::Structure {
         let labels = self.most_frequent_labels();
+        let FrameCounts { engine, device, .. } = self.counts;
+        let device_time = u64::try_from(device.time.as_nanos()).unwrap_or(u64::MAX);
         let structure = gst::Structure::builder("nmsfilter-stats")
-            .field("frames", self.frames)
-            .field("frames-without-tensors", self.frames_without_tensors)
-            .field("frames-lost", self.frames_lost)
-            .field("candidates", self.candidates)
-            .field("survivors", self.survivors)
+            .field("frames", self.counts.all_frames() as u64)
+            .field("frames-without-tensors", self.counts.frames_without_tensors as u64)
+            .field("frames-lost", self.counts.frames_lost as u64)
+            .field("candidates", self.counts.candidates as u64)
+            .field("survivors", self.counts.survivors as u64)
             .field("labels", gst::Array::new(labels.iter().map(|(label, _)| label)))
             .field("label-counts", gst::Array::new(labels.iter().map(|(_, count)| count)))
-            .field("rejected", self.rejected)
-            .field("engine", self.engine.unwrap_or("none"))
-            .field("bytes-uploaded", self.device.bytes_uploaded)
-            .field("bytes-downloaded", self.device.bytes_downloaded)
-            .field("column-bytes-downloaded", self.device.column_bytes_downloaded)
-            .field("mask-bytes-downloaded", self.device.mask_bytes_downloaded)
-            .field("launches", self.device.launches)
-            .field("rounds", self.device.rounds)
-            .field("device-time-mean", self.device_time_mean());
+            .field("rejected", self.counts.rejected as u64)
+            .field("engine", if engine.is_empty() { "none" } else { engine })
+            .field("bytes-uploaded", device.bytes_uploaded)
+            .field("bytes-downloaded", device.bytes_downloaded)
+            .field("column-bytes-downloaded", device.column_bytes_downloaded)
+            .field("mask-bytes-downloaded", device.mask_bytes_downloaded)
+            .field("launches", device.launches)
+            .field("rounds", device.rounds)
+            .field("device-time-mean", device_time.checked_div(device.launches).unwrap_or(0));
         self.time.add_to(structure, "time").build()
     }
 }
@@ -179,11 +163,16 @@ pub(super) struct FrameCounts {
     pub candidates: usize,
     pub survivors: usize,
     pub rejected: usize,
+    /// Empty if there is none yet.
     pub engine: &'static str,
     pub device: DeviceWork,
 }
 
 impl FrameCounts {
+    fn all_frames(&self) -> usize {
+        self.frames + self.frames_without_tensors + self.frames_lost
+    }
+
     /// Adds the frames of a run.
     pub fn add(&mut self, outcome: &Outcome<'_>) {
         for frame in outcome.groups() {
