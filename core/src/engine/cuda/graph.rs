@@ -8,14 +8,14 @@ use cudarc::driver::sys;
 
 use super::graph_config::{GraphConfig, KernelNode};
 use super::interface::{
-    CHUNK_THREADS, DECODE_THREADS, KernelParams, MAP_THREADS, Memory, PUBLISH_THREADS,
-    REDUCE_THREADS, SORT_THREADS, chunk_blocks, map_blocks, publish_blocks, reduce_blocks,
-    sort_blocks, sort_rank_blocks,
+    CHUNK_THREADS, DECODE_THREADS, KernelParams, LEAF_CANDIDATES, MAP_THREADS, Memory,
+    PUBLISH_SHARED_RANKS, PUBLISH_STEP_RANKS, PUBLISH_THREADS, REDUCE_THREADS, SORT_THREADS,
+    blocks_per_group,
 };
 use super::interface::{HEADER_BYTES, SORT_STATE_BYTES, sort_state_offset};
 use super::kernels::{DecodeKernel, Kernels};
 use super::layout_params::{ColumnParams, LayoutParams};
-use super::mask_params::{MASK_THREADS, MaskParams, mask_blocks};
+use super::mask_params::{MASK_THREADS, MaskParams};
 use super::merging::{ByColumnParams, MergeKernel, MergeParams};
 use super::results::ResultAddresses;
 use crate::device::{
@@ -167,6 +167,10 @@ impl Graph {
         let capacity = self.config.capacity;
         let groups = groups.max(1);
         let multiprocessors = self.kernels.device().multiprocessors();
+        // A group's share of `per_multiprocessor` blocks, at most `wanted`.
+        let share = |per_multiprocessor: u32, wanted| {
+            blocks_per_group(per_multiprocessor * multiprocessors, wanted, groups)
+        };
         let (blocks, threads) = match kernel {
             KernelNode::Decode => {
                 let blocks = match self.config.decode {
@@ -175,25 +179,30 @@ impl Graph {
                 };
                 (blocks, DECODE_THREADS)
             }
-            KernelNode::Map => (map_blocks(multiprocessors, capacity, groups), MAP_THREADS),
+            // All groups together have a block per multiprocessor, so that each loads all candidates once.
+            KernelNode::Map => (share(1, capacity), MAP_THREADS),
+            // A warp per candidate, but no more blocks than are resident at a time.
             KernelNode::Reduce | KernelNode::ChunkReduce(_) => {
-                (reduce_blocks(multiprocessors, capacity, groups), REDUCE_THREADS)
+                (share(2, capacity.div_ceil(REDUCE_THREADS / 32)), REDUCE_THREADS)
             }
+            // A thread per candidate, but no more blocks than are resident at a time.
             KernelNode::SortCount | KernelNode::SortScatter => {
-                (sort_blocks(multiprocessors, capacity, groups), SORT_THREADS)
+                (share(1, capacity.div_ceil(SORT_THREADS)), SORT_THREADS)
             }
-            KernelNode::SortRank => {
-                (sort_rank_blocks(multiprocessors, capacity, groups), CHUNK_THREADS)
-            }
+            // A thread per two candidates and per two positions.
+            KernelNode::SortRank => (share(4, capacity / CHUNK_THREADS + 1), CHUNK_THREADS),
+            // A block per leaf, but no more than are resident at a time.
             KernelNode::ChunkFilter(_) | KernelNode::ChunkMap(_) => {
-                (chunk_blocks(multiprocessors, capacity, groups), CHUNK_THREADS)
+                (share(4, capacity / LEAF_CANDIDATES as u32 + 1), CHUNK_THREADS)
             }
             KernelNode::Merge(kernel) => {
                 (kernel.blocks(multiprocessors, capacity, groups), kernel.threads())
             }
-            KernelNode::Masks => (mask_blocks(multiprocessors, groups), MASK_THREADS),
+            KernelNode::Masks => (share(1, multiprocessors), MASK_THREADS),
+            KernelNode::Publish if capacity <= PUBLISH_STEP_RANKS => (1, PUBLISH_THREADS),
+            // A block per part of the candidates.
             KernelNode::Publish => {
-                (publish_blocks(multiprocessors, capacity, groups), PUBLISH_THREADS)
+                (share(1, capacity.div_ceil(PUBLISH_SHARED_RANKS)), PUBLISH_THREADS)
             }
         };
         fn address<T>(value: &T) -> *mut c_void {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interface of the kernels: their parameters, their results, grids and sizes of memory.
+//! The interface of the kernels: their parameters, their results and sizes of memory.
 //! kernels/interface.cuh describes the kernels. Structures and `pub` constants are also in
 //! kernels/interface_generated.cuh, which `c/tests/header.rs` writes.
 
@@ -399,39 +399,6 @@ pub(super) fn lanes_per_anchor(
 /// A group's share of `blocks`, between 1 and `wanted`.
 pub(super) fn blocks_per_group(blocks: u32, wanted: u32, groups: u32) -> u32 {
     (blocks / groups.max(1)).min(wanted).max(1)
-}
-
-/// All groups together have a block per multiprocessor, so that each loads all candidates once.
-pub(super) fn map_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
-    blocks_per_group(multiprocessors, capacity, groups)
-}
-
-/// A warp per candidate, but no more blocks than are resident at a time.
-pub(super) fn reduce_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
-    blocks_per_group(2 * multiprocessors, capacity.div_ceil(REDUCE_THREADS / 32), groups)
-}
-
-/// A block per part of the candidates, if one block does not publish them all.
-pub(super) fn publish_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
-    if capacity <= PUBLISH_STEP_RANKS {
-        return 1;
-    }
-    blocks_per_group(multiprocessors, capacity.div_ceil(PUBLISH_SHARED_RANKS), groups)
-}
-
-/// A thread per candidate, but no more blocks than are resident at a time.
-pub(super) fn sort_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
-    blocks_per_group(multiprocessors, capacity.div_ceil(SORT_THREADS), groups)
-}
-
-/// A thread per two candidates and per two positions.
-pub(super) fn sort_rank_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
-    blocks_per_group(4 * multiprocessors, capacity / CHUNK_THREADS + 1, groups)
-}
-
-/// A block per leaf, but no more than are resident at a time.
-pub(super) fn chunk_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
-    blocks_per_group(4 * multiprocessors, capacity / LEAF_CANDIDATES as u32 + 1, groups)
 }
 
 /// The first chunk has about KernelParams::first_chunk candidates. Each further chunk multiplies the

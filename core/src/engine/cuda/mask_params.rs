@@ -9,7 +9,7 @@ use std::ffi::CStr;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::interface::{Source, blocks_per_group};
+use super::interface::Source;
 use super::layout_params::LayoutField;
 use super::places::{Placed, are_equal};
 use super::upload::{Cached, UploadStream};
@@ -142,11 +142,6 @@ impl MaskParams {
         }
         made
     }
-}
-
-/// All groups together have a block per multiprocessor.
-pub(super) fn mask_blocks(multiprocessors: u32, groups: u32) -> u32 {
-    blocks_per_group(multiprocessors, multiprocessors, groups)
 }
 
 /// The capacity in words per group to allocate if `needed` words are needed.
