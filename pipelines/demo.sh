@@ -12,7 +12,8 @@ echo "1/3 Looking for what is missing"
 setup
 echo "2/3 Building the plugins and the demonstration"
 cargo build --release --locked --lib --example crowd \
-    --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --package gst-plugin-nmsfilterdemo
+    --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --package gst-plugin-objecttracker \
+    --package gst-plugin-nmsfilterdemo
 echo "3/3 Running the crowd"
 "${CARGO_TARGET_DIR:-target}/release/examples/crowd"
 echo
