@@ -198,6 +198,8 @@ fn malformed_metadata_is_an_error_with_the_reason() {
     assert_eq!(message, "metadata NmsFilterTensor: the field data is NULL");
     let message = error(|s| s.set("dims", gst::Array::new([1u64; 9])));
     assert_eq!(message, "tensor foreign: expected at most 8 dimensions, got 9");
+    let most = foreign(|s| s.set("dims", gst::Array::new([1u64; 8])));
+    assert_eq!(Tensors::of(&most).unwrap().views()[0].shape[..], [1; 8]);
 }
 
 #[test]
