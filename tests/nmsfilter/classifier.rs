@@ -509,6 +509,11 @@ fn tensors_and_settings_that_do_not_go_together_are_errors() {
         let error = error(properties, tensor);
         assert!(error.contains(expected), "{properties}: {error}");
     }
+    let tensor = logits();
+    let attach = move |buffer: &mut gst::BufferRef| attach(buffer, &tensor).unwrap();
+    let (_, _, ended) = filter("decoder=classifier attach=nvds+analytics", attach);
+    let has_analytics = gst_newer::Capabilities::get().relations.is_ok();
+    assert_eq!(ended.error.is_none(), has_analytics, "{:?}", ended.error);
 }
 
 /// Returns the warnings for two frames with this tensor, and the number of rejected images.
