@@ -35,8 +35,8 @@ python3 check.py "$tools" ptx
 
 echo "the emulated kernels under AddressSanitizer:"
 CXXFLAGS='-O1 -fsanitize=address,undefined -fno-sanitize-recover=all' emulate/libcuda.sh "$work/emulated"
-program=$(cd .. && cargo test --quiet --locked --no-run --package nmsfilter-tests --test cuda \
-    --message-format json-render-diagnostics |
+# With the features of the whole workspace, so that what other tests use is not compiled again.
+program=$(cd .. && cargo test --quiet --locked --no-run --workspace --test cuda --message-format json-render-diagnostics |
     sed -n 's/.*"name":"cuda".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
 # With one multiprocessor a warp has many candidates, with five several warps have few.
 for multiprocessors in 1 5; do

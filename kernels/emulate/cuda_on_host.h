@@ -76,16 +76,18 @@ struct Fiber {
     Block *block = nullptr;
     Index thread;
     uint32_t warp = 0, lane = 0;
-    enum { READY, IN_WARP, AT_BARRIER, FINISHED } state = FINISHED;
-    uint64_t collectives = 0; // of its warp, that it has reached
-    uint64_t barriers = 0;    // of its block, that it has reached
+    bool finished = true;
+    uint32_t collectives = 0; // of its warp, that it has reached
     bool backs_off = false;   // it yielded in backoff
 };
 
+// A bit per lane in `lanes`, `ready`, `in_collective`, `at_barrier`, `arrived` and `votes`.
 struct Warp {
-    uint32_t lanes = 0;       // a bit per lane
-    uint64_t collectives = 0; // complete ones
+    uint32_t lanes = 0;
+    uint32_t ready = 0; // neither finished nor waiting
+    uint32_t in_collective = 0, at_barrier = 0;
     uint32_t arrived[2] = {};
+    uint32_t votes[2] = {}; // values other than 0
     uint64_t values[2][32] = {};
 };
 
@@ -93,12 +95,14 @@ struct Block {
     Index index;
     std::vector<Fiber> fibers;
     std::vector<Warp> warps;
+    uint32_t threads = 0; // fibers in use
     uint32_t live = 0, arrived = 0;
     uint64_t barriers = 0; // complete ones
     int all[2] = {1, 1};   // the conjunction of __syncthreads_and
     std::vector<char> shared;
 };
 
+// Its initializer is a constant and it is in static memory of the thread, so that access needs no call.
 struct Device {
     Index grid, block;
     const std::function<void()> *body = nullptr;
@@ -107,14 +111,13 @@ struct Device {
 #if defined(__x86_64__)
     void *context = nullptr;
 #else
-    ucontext_t context;
+    ucontext_t context = {};
 #endif
 #if defined(__SANITIZE_ADDRESS__)
     void *fake_stack = nullptr;
     const void *stack = nullptr;
     size_t stack_bytes = 0;
 #endif
-    std::vector<std::unique_ptr<Block>> resident;
 
     uint32_t draw(uint32_t below) {
         random ^= random << 13;
@@ -124,7 +127,9 @@ struct Device {
     }
 };
 
-inline thread_local Device device;
+inline __thread Device device __attribute__((tls_model("initial-exec")));
+// The blocks of the thread's launches, which keep their fibers.
+inline thread_local std::vector<std::unique_ptr<Block>> blocks;
 
 [[noreturn]] inline void fail(const char *why) {
     fprintf(stderr, "emulated kernel: %s\n", why);
@@ -136,7 +141,7 @@ inline void yield() {
     Fiber *self = device.running;
 #if defined(__SANITIZE_ADDRESS__)
     void *fake = nullptr;
-    __sanitizer_start_switch_fiber(self->state == Fiber::FINISHED ? nullptr : &fake, device.stack,
+    __sanitizer_start_switch_fiber(self->finished ? nullptr : &fake, device.stack,
                                    device.stack_bytes);
 #endif
 #if defined(__x86_64__)
@@ -154,6 +159,10 @@ inline void complete_barrier(Block &block) {
         block.arrived = 0;
         block.barriers++;
         block.all[block.barriers % 2] = 1;
+        for (Warp &warp : block.warps) {
+            warp.ready |= warp.at_barrier;
+            warp.at_barrier = 0;
+        }
     }
 }
 
@@ -163,7 +172,8 @@ inline void fiber_main() {
 #endif
     (*device.body)();
     Fiber *self = device.running;
-    self->state = Fiber::FINISHED;
+    self->finished = true;
+    self->block->warps[self->warp].ready &= ~(1u << self->lane);
     self->block->live--;
     complete_barrier(*self->block);
     yield();
@@ -216,7 +226,8 @@ inline void begin(Block &block, uint64_t number) {
     block.index.x = uint32_t(number % grid.x);
     block.index.y = uint32_t(number / grid.x % grid.y);
     block.index.z = uint32_t(number / grid.x / grid.y);
-    if (block.fibers.size() != threads) {
+    block.threads = threads;
+    if (block.fibers.size() < threads) {
         block.fibers = std::vector<Fiber>(threads);
     }
     block.warps.assign((threads + 31) / 32, Warp());
@@ -233,40 +244,35 @@ inline void begin(Block &block, uint64_t number) {
         fiber.thread.z = i / size.x / size.y;
         fiber.warp = i / 32;
         fiber.lane = i % 32;
-        fiber.state = Fiber::READY;
-        fiber.collectives = fiber.barriers = 0;
+        fiber.finished = false;
+        fiber.collectives = 0;
         block.warps[fiber.warp].lanes |= 1u << fiber.lane;
         prepare(fiber);
     }
-}
-
-inline bool is_ready(const Fiber &fiber) {
-    switch (fiber.state) {
-    case Fiber::READY: return true;
-    case Fiber::IN_WARP: return fiber.block->warps[fiber.warp].collectives >= fiber.collectives;
-    case Fiber::AT_BARRIER: return fiber.block->barriers >= fiber.barriers;
-    case Fiber::FINISHED: return false;
+    for (Warp &warp : block.warps) {
+        warp.ready = warp.lanes;
     }
-    return false;
 }
 
 // Runs a warp's lanes for some steps. Returns whether any of them ran.
 inline bool run_warp(Block &block, uint32_t warp) {
-    const uint32_t first = warp * 32;
-    const uint32_t count =
-        uint32_t(block.fibers.size()) - first < 32 ? uint32_t(block.fibers.size()) - first : 32;
+    Fiber *const fibers = &block.fibers[warp * 32];
+    const uint32_t count = block.threads - warp * 32 < 32 ? block.threads - warp * 32 : 32;
+    const uint32_t &ready = block.warps[warp].ready;
     bool any = false;
     for (uint32_t turn = 0, turns = 1 + device.draw(16); turn < turns; turn++) {
         const uint32_t start = device.draw(count);
         bool moved = false, backed_off = false;
-        for (uint32_t i = 0; i < count; i++) {
-            Fiber &fiber = block.fibers[first + (start + i) % count];
-            if (is_ready(fiber)) {
-                fiber.state = Fiber::READY;
+        // Each lane from `start` on, then those before it, unless it waits when it is its turn.
+        for (uint32_t part : {~0u << start, (1u << start) - 1}) {
+            for (uint32_t lanes; (lanes = ready & part) != 0;) {
+                const uint32_t lane = uint32_t(__builtin_ctz(lanes));
+                Fiber &fiber = fibers[lane];
                 fiber.backs_off = false;
                 resume(fiber);
                 moved = true;
                 backed_off |= fiber.backs_off;
+                part &= ~1u << lane;
             }
         }
         any |= moved;
@@ -285,19 +291,19 @@ inline void launch(Index grid, Index block, uint32_t resident, uint64_t seed,
     device.block = block;
     device.body = &body;
     device.random = seed * 0x9e3779b97f4a7c15u | 1;
-    const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
+    const uint64_t count = uint64_t(grid.x) * grid.y * grid.z;
     uint64_t next = 0;
     size_t active = 0;
-    for (; active < resident && next < blocks; active++) {
-        if (device.resident.size() == active) {
-            device.resident.emplace_back(new Block);
+    for (; active < resident && next < count; active++) {
+        if (blocks.size() == active) {
+            blocks.emplace_back(new Block);
         }
-        begin(*device.resident[active], next++);
+        begin(*blocks[active], next++);
     }
     while (active != 0) {
         bool any = false;
         for (size_t i = 0; i < active; i++) {
-            Block &one = *device.resident[(i + device.draw(uint32_t(active))) % active];
+            Block &one = *blocks[(i + device.draw(uint32_t(active))) % active];
             const uint32_t warps = uint32_t(one.warps.size()), start = device.draw(warps);
             for (uint32_t w = 0; w < warps && one.live != 0; w++) {
                 any |= run_warp(one, (start + w) % warps);
@@ -305,18 +311,18 @@ inline void launch(Index grid, Index block, uint32_t resident, uint64_t seed,
         }
         bool finished = false;
         for (size_t i = 0; i < active;) {
-            if (device.resident[i]->live != 0) {
+            if (blocks[i]->live != 0) {
                 i++;
-            } else if (finished = true; next < blocks) {
-                begin(*device.resident[i++], next++);
+            } else if (finished = true; next < count) {
+                begin(*blocks[i++], next++);
             } else {
-                std::swap(device.resident[i], device.resident[--active]);
+                std::swap(blocks[i], blocks[--active]);
             }
         }
         if (!any && !finished) {
             for (size_t i = 0; i < active; i++) {
-                for (uint32_t w = 0; w < device.resident[i]->warps.size(); w++) {
-                    any |= run_warp(*device.resident[i], w);
+                for (uint32_t w = 0; w < blocks[i]->warps.size(); w++) {
+                    any |= run_warp(*blocks[i], w);
                 }
             }
             if (!any) {
@@ -326,40 +332,48 @@ inline void launch(Index grid, Index block, uint32_t resident, uint64_t seed,
     }
 }
 
-// The values of all lanes at the warp's next collective.
-inline const uint64_t *gather(uint32_t mask, uint64_t value) {
+// The warp's next collective: its slot in `values` and `votes`.
+inline uint32_t gather(Warp &warp, uint32_t mask, uint64_t value) {
     Fiber *self = device.running;
-    Warp &warp = self->block->warps[self->warp];
     if (mask != warp.lanes) {
         fail("a collective without all lanes of the warp");
     }
-    const uint32_t slot = self->collectives++ % 2;
+    const uint32_t slot = self->collectives++ % 2, lane = 1u << self->lane;
+    if (warp.arrived[slot] == 0) {
+        warp.votes[slot] = 0;
+    }
     warp.values[slot][self->lane] = value;
-    warp.arrived[slot] |= 1u << self->lane;
+    warp.votes[slot] |= value != 0 ? lane : 0;
+    warp.arrived[slot] |= lane;
     if (warp.arrived[slot] == warp.lanes) {
         warp.arrived[slot] = 0;
-        warp.collectives++;
+        warp.ready |= warp.in_collective;
+        warp.in_collective = 0;
     } else {
-        self->state = Fiber::IN_WARP;
+        warp.in_collective |= lane;
+        warp.ready &= ~lane;
         yield();
     }
-    return warp.values[slot];
+    return slot;
 }
+
+inline Warp &own_warp() { return device.running->block->warps[device.running->warp]; }
 
 inline int barrier(int value) {
     Fiber *self = device.running;
     Block &block = *self->block;
-    const uint32_t slot = block.barriers % 2;
-    block.all[slot] &= value != 0;
+    const uint64_t reached = block.barriers;
+    block.all[reached % 2] &= value != 0;
     block.arrived++;
-    self->barriers = block.barriers + 1;
     // complete_barrier resets the other slot; this one keeps its value until the next barrier.
     complete_barrier(block);
-    if (block.barriers < self->barriers) {
-        self->state = Fiber::AT_BARRIER;
+    if (block.barriers == reached) {
+        Warp &warp = own_warp();
+        warp.at_barrier |= 1u << self->lane;
+        warp.ready &= ~(1u << self->lane);
         yield();
     }
-    return block.all[slot];
+    return block.all[reached % 2];
 }
 
 inline void backoff() {
@@ -432,21 +446,18 @@ template <typename T> T __ldg(const T *at) { return *at; }
 
 inline void __syncthreads() { cuda_on_host::barrier(1); }
 inline int __syncthreads_and(int value) { return cuda_on_host::barrier(value); }
-inline void __syncwarp() { cuda_on_host::gather(~0u, 0); }
+inline void __syncwarp() { cuda_on_host::gather(cuda_on_host::own_warp(), ~0u, 0); }
 inline void __threadfence_system() {}
 
 inline uint32_t __ballot_sync(uint32_t mask, bool value) {
-    const uint64_t *all = cuda_on_host::gather(mask, value);
-    uint32_t votes = 0;
-    for (int i = 0; i < 32; i++) {
-        votes |= uint32_t(mask >> i & 1 ? all[i] : 0) << i;
-    }
-    return votes;
+    cuda_on_host::Warp &warp = cuda_on_host::own_warp();
+    return warp.votes[cuda_on_host::gather(warp, mask, value)];
 }
 inline bool __any_sync(uint32_t mask, bool value) { return __ballot_sync(mask, value) != 0; }
 template <typename T> T __shfl_sync(uint32_t mask, T value, uint32_t lane) {
-    return cuda_on_host::from_bits<T>(
-        cuda_on_host::gather(mask, cuda_on_host::to_bits(value))[lane]);
+    cuda_on_host::Warp &warp = cuda_on_host::own_warp();
+    const uint32_t slot = cuda_on_host::gather(warp, mask, cuda_on_host::to_bits(value));
+    return cuda_on_host::from_bits<T>(warp.values[slot][lane]);
 }
 template <typename T> T __shfl_xor_sync(uint32_t mask, T value, uint32_t distance) {
     const uint32_t lane = cuda_on_host::device.running->lane;

@@ -401,7 +401,6 @@ EXPORT Result cuGraphAddMemsetNode(Node **node, Graph *graph, Node *const *befor
     made->memset = to;
     return add_node(node, graph, before, count, std::move(made));
 }
-#if !defined(NMSFILTER_OLD_DRIVER)
 // Between the last two nodes, with programmatic dependent launch.
 EXPORT Result cuGraphAddDependencies_v2(Graph *graph, Node *const *from, Node *const *to,
                                         const uint8_t (*edges)[8], size_t count) {
@@ -428,7 +427,6 @@ EXPORT Result cuGraphInstantiateWithFlags(Executable **exec, Graph *graph, uint6
     }
     return DONE;
 }
-#endif
 EXPORT Result cuGraphExecDestroy(Executable *exec) {
     delete exec;
     return DONE;
