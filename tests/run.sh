@@ -48,10 +48,9 @@ export NMSFILTER_TEST_DATA
 log=$(mktemp)
 trap 'rm -f "$log" ${roots_log:+"$roots_log"} ${built:+"$built"}' EXIT
 failures=() skips=() summary=() totals=(0 0 0)
-# Shows the output of passed tests, which say if they skipped themselves. With a single thread, the
-# harness would run tests on its own thread, which does not have their names.
-harness=(--show-output)
-[ "$(nproc)" -gt 1 ] || harness+=(--test-threads=2)
+# Shows the output of passed tests, which say if they skipped themselves. Many tests wait for other programs or for time
+# to pass, so there are more threads than two cores; a single one would not have the names of tests.
+harness=(--show-output --test-threads=$(($(nproc) > 6 ? $(nproc) : 6)))
 
 announce() {
     printf '\n=== [%d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$1"

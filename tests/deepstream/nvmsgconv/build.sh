@@ -25,7 +25,7 @@ if ! pkg-config --print-errors --exists $packages; then
     exit 1
 fi
 # -w suppresses warnings, because the sources are NVIDIA's.
-options="-std=c++14 -g -O1 -fPIC -fvisibility=hidden -isystem stubs -isystem $deepstream/includes -isystem $source
+options="-std=c++14 -O0 -fPIC -fvisibility=hidden -isystem stubs -isystem $deepstream/includes -isystem $source
     -isystem $source/deepstream_schema $(pkg-config --cflags $packages)"
 work=$(mktemp -d "$folder/build.XXXXXX")
 trap 'rm -rf "$work"' EXIT
