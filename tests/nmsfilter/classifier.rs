@@ -477,6 +477,13 @@ mod analytics {
             assert_eq!(objects[0]["w"], 640);
             assert_eq!(objects[0]["classification"][0]["label"], "class-2");
         }
+        let (_, objects) = run_frame("attach=analytics", |buffer| {
+            // It has the id 0.
+            AnalyticsRelationMeta::add(buffer).unwrap().add_tracking_mtd(7, None).unwrap();
+            let tensor = tensor(LOGITS, &[1, 3], &[0.0, 0.0, 8.0]);
+            gstnmsfilter::input::custom_meta::attach(buffer, &tensor).unwrap();
+        });
+        assert_eq!(objects[0]["region_id"], 1);
     }
 }
 
