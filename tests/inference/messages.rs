@@ -58,7 +58,7 @@ fn a_missing_model_is_an_error() {
 }
 
 #[test]
-fn a_model_file_that_is_missing_or_a_folder_is_an_error() {
+fn a_model_file_that_is_missing_or_no_file_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -71,6 +71,11 @@ fn a_model_file_that_is_missing_or_a_folder_is_an_error() {
     assert_eq!(
         error_at(&folder),
         "the model \"MODEL\" cannot be opened: it is a folder; set model to a file in the ONNX format"
+    );
+    assert_eq!(
+        error_at(Path::new("/dev/null")),
+        "the model \"MODEL\" cannot be opened: it is not a regular file; set model to a file in the ONNX \
+         format"
     );
 }
 

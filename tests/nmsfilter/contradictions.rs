@@ -461,6 +461,22 @@ fn angles_in_degrees_give_a_warning() {
     assert_warns(properties, &rows([12.0, -88.0]), &[text]);
 }
 
+/// Farther from the box than a quarter of its size.
+#[test]
+fn points_on_any_side_of_their_box_give_a_warning() {
+    let row = |[x, y]: [f32; 2]| {
+        let row = vec![100.0, 200.0, 180.0, 280.0, 0.9, 0.0, x, y, x, y];
+        vec![tensor("output", &[1, 1, 10], row)]
+    };
+    let properties = "decoder=end2end-pose keypoint-shape=2x2";
+    for point in [[80.0, 240.0], [200.0, 240.0], [140.0, 180.0], [140.0, 300.0]] {
+        assert_warns(properties, &row(point), &[]);
+    }
+    for point in [[79.0, 240.0], [201.0, 240.0], [140.0, 179.0], [140.0, 301.0]] {
+        assert_warns(properties, &row(point), &["keypoints are far from their boxes"]);
+    }
+}
+
 #[test]
 fn numbers_that_are_nan_give_a_warning() {
     let text = "anchors are rejected: their numbers are NaN or infinite";
