@@ -89,9 +89,9 @@ fn fields<'py>(
         decoder.set_item("keypoint_shape", <(u32, u32)>::from(shape))?;
     }
     for (output, id, pattern) in &found.ids {
-        let of = |it: &Pattern| (it.logits, it.has_images, it.has_no_background);
-        let (logits, has_images, has_no_background) = pattern.map_or((None, false, false), of);
-        ids.set_item(output, (id, logits, has_images, has_no_background))?;
+        let of = |it: &Pattern| (it.logits, it.has_images, it.background);
+        let (logits, has_images, background) = pattern.map_or((None, false, None), of);
+        ids.set_item(output, (id, logits, has_images, background))?;
     }
     for ((name, element, dims), numbers) in inputs.iter().zip(&found.inputs) {
         let numbers = match numbers {

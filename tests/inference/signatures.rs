@@ -296,7 +296,7 @@ fn no_object_is_the_last_class_of_transformers_detr() {
             continue;
         }
         let error = run(&model, "", "").0.unwrap_err();
-        let contradicted = "the last logit of most rows of logits is the best";
+        let contradicted = "the logits of logits contradict the signature, by which the last one of a row is not that";
         let text =
             if scores == 80 { contradicted } else { "transformers-softmax, transformers-sigmoid" };
         assert!(error.contains(text), "{error}");
@@ -304,6 +304,28 @@ fn no_object_is_the_last_class_of_transformers_detr() {
         assert!(error.contains(contradicted), "{error}");
         let (found, signature) = run(&model, "signature=transformers-softmax", "");
         assert_eq!((found, signature.as_deref()), (Ok(expected(0)), Some("transformers-softmax")));
+    }
+}
+
+/// 92 scores are those of DETR for COCO, unless those of most of many queries are below 0.
+#[test]
+fn sigmoid_scores_of_92_classes_are_refused() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    for (queries, is_refused) in [(60, true), (40, false)] {
+        let mut logits = vec![-5.0; queries * 92];
+        logits[16] = 2.0;
+        let rows = queries as i64;
+        let outputs: [Output<'_>; 2] = [
+            ("logits", Element::F32, "B,Q,92", &[1, rows, 92], logits),
+            ("pred_boxes", Element::F32, "B,Q,4", &[1, rows, 4], vec![0.5; queries * 4]),
+        ];
+        let model = model(("pixel_values", Element::F32, "1,3,64,64"), &outputs);
+        let error = run(&model, "", "").0.err();
+        let text = "by which the last one of a row is that of no object; take another signature";
+        assert_eq!(error.as_ref().is_some_and(|it| it.contains(text)), is_refused, "{error:?}");
+        assert!(run(&model, "signature=transformers-sigmoid", "").0.is_ok());
     }
 }
 

@@ -420,7 +420,7 @@ fn faces_of_ultraface_that_are_read_by_decoder_boxes_give_a_warning() {
 #[test]
 fn corners_that_are_read_as_offsets_give_a_warning() {
     // As many anchors as an input of 320 x 240 has.
-    let text = "4419 of 4419 boxes in tensor onnx/boxes (f32 1x4420x4) are corners from 0 to 1, but decoder ultraface-raw reads";
+    let text = "4419 of 4419 boxes in tensor onnx/boxes (f32 1x4420x4) are corners, but decoder ultraface-raw reads offsets";
     for (row, texts) in [([0.2, 0.1, 0.5, 0.4], &[text][..]), ([0.2, 0.1, -0.5, 0.4], &[])] {
         let scores = tensor("onnx/scores", &[1, 4420, 2], [0.9, 0.1].repeat(4420));
         let mut edges = row.repeat(4420);
@@ -431,6 +431,23 @@ fn corners_that_are_read_as_offsets_give_a_warning() {
         let texts_found = posted.iter().filter(|(_, it)| it.contains("boxes in tensor")).count();
         assert_eq!(texts_found, texts.len(), "{posted:?}");
         assert!(texts.iter().all(|text| posted[0].1.contains(text)), "{posted:?}");
+    }
+}
+
+/// Sigmoid of a probability is at least 0.5.
+#[test]
+fn probabilities_that_are_read_as_logits_give_a_warning() {
+    for (least, count) in [(0.1, 1), (-4.0, 0)] {
+        let mut logits = vec![least; 300];
+        logits[4] = 0.9;
+        let tensors = [
+            tensor("onnx/logits", &[1, 100, 3], logits),
+            tensor("onnx/pred_boxes", &[1, 100, 4], vec![0.5; 400]),
+        ];
+        let posted = stream(1, "decoder=detr num-classes=3", tensors.to_vec());
+        let text = "all scores in tensor onnx/logits (f32 1x100x3) are from 0 to 1, but decoder detr takes them for \
+                    logits, so scores are wrong; set score-activation=none";
+        assert_eq!(posted.iter().filter(|(_, it)| it == text).count(), count, "{posted:?}");
     }
 }
 

@@ -18,7 +18,7 @@ const UNBOUNDED: &str = "scores above 1 are not probabilities";
 const NORMALIZED: &str = "within the first pixel";
 const CORNER: &str = "in the upper left corner";
 const REJECTED: &str = "anchors rejected: ";
-const HUGE: &str = "many times larger than the model's input";
+const CORNERS: &str = "are corners, but decoder ";
 const NO_BACKGROUND: &str = "but in a detector's output most are background";
 /// The warning that nothing was found.
 const SILENCE: &str = "no detection in 3 images with decoder ";
@@ -46,8 +46,8 @@ const RECORDINGS: &[Recording] = &[
         input: [640, 640],
         right: &[],
         wrong: &[
-            ("decoder=yolov8", &[SIX_COLUMNS, SCORE]),
-            ("decoder=yolov5", &[SIX_COLUMNS, SCORE]),
+            ("decoder=yolov8", &[SIX_COLUMNS, CORNERS, SCORE]),
+            ("decoder=yolov5", &[SIX_COLUMNS, CORNERS, SCORE]),
         ],
     },
     Recording {
@@ -56,9 +56,9 @@ const RECORDINGS: &[Recording] = &[
         input: [640, 640],
         right: &[],
         wrong: &[
-            ("decoder=yolov8", &[SIX_COLUMNS, SCORE]),
-            ("decoder=yolov5", &[SIX_COLUMNS, SCORE]),
-            ("decoder=yolov5 coordinates=normalized", &[SIX_COLUMNS, REJECTED]),
+            ("decoder=yolov8", &[SIX_COLUMNS, CORNERS, SCORE]),
+            ("decoder=yolov5", &[SIX_COLUMNS, CORNERS, SCORE]),
+            ("decoder=yolov5 coordinates=normalized", &[SIX_COLUMNS, CORNERS, REJECTED]),
         ],
     },
     Recording {
@@ -67,9 +67,9 @@ const RECORDINGS: &[Recording] = &[
         input: [640, 640],
         right: &[],
         wrong: &[
-            ("decoder=yolov8", &[SIX_COLUMNS, SCORE, NORMALIZED]),
-            ("decoder=yolov5", &[SIX_COLUMNS, SCORE, NORMALIZED]),
-            ("decoder=yolov5 coordinates=normalized", &[SIX_COLUMNS, SCORE, OUTSIDE]),
+            ("decoder=yolov8", &[SIX_COLUMNS, CORNERS, SCORE, NORMALIZED]),
+            ("decoder=yolov5", &[SIX_COLUMNS, CORNERS, SCORE, NORMALIZED]),
+            ("decoder=yolov5 coordinates=normalized", &[SIX_COLUMNS, CORNERS, SCORE, OUTSIDE]),
         ],
     },
     Recording {
@@ -78,8 +78,8 @@ const RECORDINGS: &[Recording] = &[
         input: [320, 320],
         right: &[],
         wrong: &[
-            ("decoder=yolov8", &[SIX_COLUMNS, SCORE, NORMALIZED]),
-            ("decoder=yolov5", &[SIX_COLUMNS, SCORE, NORMALIZED]),
+            ("decoder=yolov8", &[SIX_COLUMNS, CORNERS, SCORE, NORMALIZED]),
+            ("decoder=yolov5", &[SIX_COLUMNS, CORNERS, SCORE, NORMALIZED]),
         ],
     },
     // Rows beyond 4+C: coefficients, keypoints or an angle.
@@ -141,14 +141,14 @@ const RECORDINGS: &[Recording] = &[
         tensors: &["output0"],
         input: [640, 640],
         right: &[],
-        wrong: &[("decoder=yolov8", &[SCORE]), ("decoder=yolov5", &[SCORE])],
+        wrong: &[("decoder=yolov8", &[CORNERS, SCORE]), ("decoder=yolov5", &[CORNERS, SCORE])],
     },
     Recording {
         case: "11_six_with_masks_layout/bus",
         tensors: &["output0"],
         input: [320, 320],
         right: &[],
-        wrong: &[("decoder=yolov8", &[SCORE]), ("decoder=yolov5", &[SCORE])],
+        wrong: &[("decoder=yolov8", &[CORNERS, SCORE]), ("decoder=yolov5", &[CORNERS, SCORE])],
     },
     // DETR: logits, and boxes as center and size from 0 to 1.
     Recording {
@@ -179,9 +179,8 @@ const RECORDINGS: &[Recording] = &[
         right: &["decoder=boxes"],
         wrong: &[
             ("decoder=boxes coordinates=normalized", &[REJECTED]),
-            ("decoder=boxes box-format=center coordinates=normalized", &[HUGE]),
-            // This wrong reading is not detected: boxes of these sizes are possible.
-            ("decoder=boxes box-format=center", &[]),
+            ("decoder=boxes box-format=center coordinates=normalized", &[CORNERS, REJECTED]),
+            ("decoder=boxes box-format=center", &[CORNERS]),
         ],
     },
     Recording {
@@ -245,7 +244,7 @@ const RECORDINGS: &[Recording] = &[
         input: [640, 640],
         right: &[],
         wrong: &[
-            ("decoder=boxes", &[CORNER]),
+            ("decoder=boxes", &[REJECTED]),
             ("decoder=boxes coordinates=normalized", &[REJECTED]),
             ("decoder=boxes box-format=center", &[CORNER]),
         ],

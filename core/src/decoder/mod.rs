@@ -24,7 +24,7 @@ use std::borrow::Cow;
 pub use choose::ONNX_PREFIX;
 pub use choose::is_known;
 pub use choose::{Choice, ChoiceError, Offers, Reason, choose};
-pub(crate) use choose::{FEW_ROWS, decoded_corners, few_rows, has_many_queries};
+pub(crate) use choose::{FEW_ROWS, are_probabilities, few_rows, has_many_queries, misread_corners};
 pub use choose::{contradicting_id, may_be_end_to_end, unread_level};
 pub use description::DescriptionError;
 pub use families::texts;

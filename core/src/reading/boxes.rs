@@ -41,7 +41,8 @@ impl BoxReading {
         if let Some(engine) = facts.engine {
             engine.supports(&choice.layout, &params)?;
         }
-        let (notices, watch) = watch(&choice, &params, facts, settings);
+        let (mut notices, watch) = watch(&choice, &params, facts, settings);
+        notices.extend(facts::number_notices(&choice, facts.tensors));
         Ok((Self { choice, details, params, separate_images: None, watch }, notices))
     }
 

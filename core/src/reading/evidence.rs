@@ -23,7 +23,7 @@ const MAX_PROBABILITY: f32 = 1.01;
 /// Anchors are probably misread if at least this many are rejected per candidate. If a detector's output is read
 /// correctly, no anchor is rejected. But some are rejected if the producer outputs boxes that are partly outside
 /// the frame, or fills unused rows with NaN.
-const REJECTED_PER_CANDIDATE: usize = 3;
+const REJECTED_PER_CANDIDATE: usize = 1;
 
 /// Most anchors of a detector are background if its output has at least this many anchors. Synthetic outputs and
 /// lists of boxes that have already been selected can have many candidates. So only shapes that are easily confused

@@ -2,7 +2,7 @@
 //! Finds decoders and settings that contradict the tensors for which they were chosen.
 //!
 //! In: a choice, and its facts and settings. Out: a [`Notice`] per contradiction. Only ids, shapes and settings are
-//! compared; the only elements that are read are those of boxes that are offsets, of the first buffer.
+//! compared, and the first buffer's numbers with what centers, offsets and logits can be.
 
 use super::notice::{Finding, Notice, Unread};
 use super::{Facts, Settings};
@@ -42,10 +42,24 @@ pub(super) fn notices(
         check_steps(chosen),
         check_unread_tensors(chosen),
         check_queries(chosen),
-        check_offsets(chosen),
         check_box_format(chosen),
     ];
     findings.into_iter().flatten().map(Notice).collect()
+}
+
+/// The notices that follow from the numbers of the first buffer, if they are in host memory.
+pub(super) fn number_notices(choice: &Choice, tensors: &[TensorView<'_>]) -> Vec<Notice> {
+    let (decoder, group) = (choice.decoder.name(), &choice.layout.groups[0]);
+    let corners = decoder::misread_corners(tensors, choice).map(|(corners, all)| {
+        let tensor = tensors[group.boxes.tensor].to_string();
+        let has_offsets = group.reference != Reference::None;
+        Finding::Corners { decoder, tensor, corners, all, has_offsets }
+    });
+    let scores = decoder::are_probabilities(tensors, choice).then(|| {
+        let tensor = tensors[group.scores.tensor].to_string();
+        Finding::Probabilities { decoder, tensor }
+    });
+    corners.into_iter().chain(scores).map(Notice).collect()
 }
 
 fn check_decoder(chosen: Chosen<'_>) -> Option<Finding> {
@@ -182,13 +196,6 @@ fn check_queries(chosen: Chosen<'_>) -> Option<Finding> {
     }
     let tensor = chosen.tensors[layout.groups[0].scores.tensor].to_string();
     Some(Finding::Queries { decoder, tensor, queries, classes })
-}
-
-fn check_offsets(chosen: Chosen<'_>) -> Option<Finding> {
-    let Chosen { choice, tensors, .. } = chosen;
-    let (corners, all) = decoder::decoded_corners(tensors, choice)?;
-    let tensor = tensors[choice.layout.groups[0].boxes.tensor].to_string();
-    Some(Finding::Decoded { decoder: choice.decoder.name(), tensor, corners, all })
 }
 
 /// Looks for a box format that the decoder ignores. Decoders do not state whether they use it, so the layout is

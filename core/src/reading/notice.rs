@@ -90,11 +90,17 @@ pub(super) enum Finding {
     )]
     Queries { decoder: &'static str, tensor: String, queries: usize, classes: usize },
     #[error(
-        "{corners} of {all} boxes in tensor {tensor} are corners from 0 to 1, but decoder {decoder} reads offsets, so boxes are \
-         wrong; correct {}, or the tensor's id or signature that decides it",
-        Setting::Decoder
+        "{corners} of {all} boxes in tensor {tensor} are corners, but decoder {decoder} reads {}, so boxes are wrong; correct \
+         {}, or the tensor's id or signature that decides it",
+        if *has_offsets { "offsets" } else { "centers and sizes" }, Setting::Decoder
     )]
-    Decoded { decoder: &'static str, tensor: String, corners: usize, all: usize },
+    Corners { decoder: &'static str, tensor: String, corners: usize, all: usize, has_offsets: bool },
+    #[error(
+        "all scores in tensor {tensor} are from 0 to 1, but decoder {decoder} takes them for logits, so scores are wrong; set \
+         {}",
+        ScoreActivation.to("none")
+    )]
+    Probabilities { decoder: &'static str, tensor: String },
     #[error(
         "{0} has no effect: the boxes of decoder {decoder} have a fixed format; unset {0}",
         Setting::BoxFormat

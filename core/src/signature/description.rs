@@ -166,14 +166,17 @@ pub enum OutputError {
         /// The tensor, as displayed.
         tensor: String,
     },
-    /// The last of its logits is that of no object.
+    /// Its logits contradict the signature.
     #[error(
-        "the last logit of most rows of {tensor} is the best, so it is that of no object, which models of this signature do \
-         not have; take the signature transformers-softmax if the model is DETR or YOLOS"
+        "the logits of {tensor} contradict the signature, by which the last one of a row is {} of no object; take another \
+         signature (transformers-softmax for DETR or YOLOS, transformers-sigmoid for RT-DETR or D-FINE), or none",
+        if *background { "that" } else { "not that" }
     )]
     Background {
         /// The tensor, as displayed.
         tensor: String,
+        /// Whether the last logit should be that of no object.
+        background: bool,
     },
     /// Its rows are of several pictures.
     #[error(
@@ -206,7 +209,7 @@ impl Signature {
             return Ok(None);
         };
         let depends = pattern.logits.is_some() || pattern.has_images;
-        if !depends && (!pattern.has_no_background || tensor.is_on_device()) {
+        if !depends && (pattern.background.is_none() || tensor.is_on_device()) {
             return Ok(Some(pattern.meaning));
         }
         if tensor.is_on_device() {
@@ -214,9 +217,7 @@ impl Signature {
         }
         let (elements, len) = (tensor.elements()?, tensor.shape.elements().unwrap_or(0));
         let columns = tensor.shape.last().map_or(1, |&columns| columns.max(1));
-        if pattern.has_background(columns, |index| elements.to_f32(index), len) {
-            return Err(OutputError::Background { tensor: tensor.to_string() });
-        }
+        pattern.check_background(tensor, columns, |index| elements.to_f32(index), len)?;
         let mut numbers = (0..len).map(|index| (index % columns, elements.to_f32(index)));
         if pattern.has_images {
             return match numbers.all(|(column, number)| column > 0 || number <= 0.0) {

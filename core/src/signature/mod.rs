@@ -12,6 +12,7 @@ mod metadata;
 mod names;
 mod parse;
 
+use std::fmt::Display;
 use std::sync::LazyLock;
 
 use crate::geometry::Letterbox;
@@ -62,8 +63,8 @@ pub struct Pattern {
     pub meaning: &'static str,
     /// True if the first number of an output's rows is the number of their picture in the batch.
     pub has_images: bool,
-    /// True if no logit of an output is that of a background.
-    pub has_no_background: bool,
+    /// Whether the last logit of an output is that of a background; `None` if there is nothing to compare.
+    pub background: Option<bool>,
     /// For an output of scores: the id if the numbers from this column on are logits.
     pub logits: Option<(&'static str, usize)>,
 }
@@ -131,6 +132,12 @@ pub enum InputLayout {
 
 /// An input or output of a model: its name, element type and dimensions, of which those below 0 are dynamic.
 pub type ModelTensor<'m> = (&'m str, ElementType, &'m [i64]);
+
+/// The least logit of no object, whose score then would reach the threshold.
+const NO_OBJECT: f32 = -1.0;
+
+/// Fewer queries can all have an object.
+const FEW_QUERIES: usize = 50;
 
 /// Lengths of the words in dimensions.
 type Words = Vec<(&'static str, i64)>;
@@ -244,22 +251,30 @@ impl Pattern {
         }
     }
 
-    /// True if the numbers of an output without background, of so many columns, have one nevertheless: the last logit is the best
-    /// of most rows, and above 0. Of a detector's queries, most are "no object".
-    pub fn has_background(
+    /// Compares the `len` logits of `tensor`, in rows of `columns`, with [`background`](Self::background). Most of a detector's
+    /// queries are of no object: the last logit is their best, or without background all are below 0.
+    ///
+    /// # Errors
+    /// If they contradict it.
+    pub fn check_background(
         &self,
+        tensor: &dyn Display,
         columns: usize,
         number: impl Fn(usize) -> f32,
         len: usize,
-    ) -> bool {
-        if !self.has_no_background || columns < 2 {
-            return false;
-        }
-        let is_background = |&row: &usize| {
+    ) -> Result<(), OutputError> {
+        let Some(background) = self.background.filter(|_| columns > 1) else { return Ok(()) };
+        let is_other = |&row: &usize| {
             let last = number(row + columns - 1);
-            last > 0.0 && (row..row + columns).all(|index| number(index) <= last)
+            let best = (row..row + columns - 1).map(&number).fold(f32::NEG_INFINITY, f32::max);
+            if background { best < 0.0 && last <= best } else { last > NO_OBJECT && last > best }
         };
-        2 * (0..len).step_by(columns).filter(is_background).count() > len / columns
+        let rows = len / columns;
+        let others = (0..len).step_by(columns).filter(is_other).count();
+        match 2 * others > rows && (!background || rows >= FEW_QUERIES) {
+            true => Err(OutputError::Background { tensor: tensor.to_string(), background }),
+            false => Ok(()),
+        }
     }
 
     /// True if the first dimension counts rows: rows of several pictures follow each other.

@@ -72,7 +72,7 @@ fn pattern(text: &'static str, is_optional: bool) -> Option<Pattern> {
     let mut logits = None;
     let (meaning, further) = meaning.split_once(' ').unwrap_or((meaning, ""));
     match *further.split(' ').collect::<Vec<_>>() {
-        [""] | ["of", "images"] | ["without", "background"] => {}
+        [""] | ["of", "images"] | ["with" | "without", "background"] => {}
         ["or", id, "from", column] => logits = Some((id, column.parse().ok()?)),
         _ => return None,
     }
@@ -85,7 +85,7 @@ fn pattern(text: &'static str, is_optional: bool) -> Option<Pattern> {
         is_unread: false,
         meaning,
         has_images: further == "of images",
-        has_no_background: further == "without background",
+        background: further.strip_suffix(" background").map(|it| it == "with"),
         logits,
     })
 }

@@ -15,7 +15,7 @@ use super::outputs::AttachedOutput;
 use super::picture::Table;
 use super::provider::Provider;
 use super::session::{Constant, Inputs};
-use nmsfilter_core::signature::{OutputError, Pattern};
+use nmsfilter_core::signature::Pattern;
 use nmsfilter_core::tensor::ElementType;
 
 /// A session to try.
@@ -42,14 +42,14 @@ impl Trial<'_> {
             let attached = |output: &OutputSpec| {
                 let value = &values[&*output.name];
                 let mut attached = attach(model.input.batch, output, value.shape())?;
-                let depends = |it: &&Pattern| it.logits.is_some() || it.has_no_background;
+                let depends = |it: &&Pattern| it.logits.is_some() || it.background.is_some();
                 let Some(pattern) = output.pattern.filter(depends) else { return Ok(attached) };
                 let numbers = numbers(&attached, bytes(&attached, value));
                 let columns = attached.shape.last().map_or(1, |&columns| columns.max(1));
-                if pattern.has_background(columns, |index| numbers[index], numbers.len()) {
-                    let tensor = output.name.clone();
-                    return Err(ModelError::Signature(OutputError::Background { tensor }).into());
-                }
+                let number = |index: usize| numbers[index];
+                pattern
+                    .check_background(&output.name, columns, number, numbers.len())
+                    .map_err(ModelError::Signature)?;
                 if let Some((id, column)) = pattern.logits {
                     let is_probability = |row: &[f32]| {
                         row[column..].iter().all(|number| (0.0..=1.0).contains(number))

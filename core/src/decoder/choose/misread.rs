@@ -88,26 +88,6 @@ const MANY_CLASSES: usize = 4000;
 /// input of 224x224.
 pub const FEW_ROWS: usize = 1000;
 
-/// Returns how many boxes of the first image are corners from 0 to 1, and of how many, if most are although `choice` reads
-/// offsets from anchors or cells, which are of both signs.
-pub fn decoded_corners(tensors: &[TensorView<'_>], choice: &Choice) -> Option<(usize, usize)> {
-    let layout = &choice.layout;
-    let has_offsets = |group: &Group| {
-        group.reference != Reference::None && group.box_components(&layout.boxes) >= 4
-    };
-    if layout.boxes.format != BoxFormat::Center || !layout.groups.iter().all(has_offsets) {
-        return None;
-    }
-    let (boxes, _) = boxes_of(tensors, choice).ok()?;
-    let is_corners = |it: &&[f32; 4]| {
-        let [left, top, right, bottom] = **it;
-        right > left && bottom > top && it.iter().all(|it| (-0.5..=1.5).contains(it))
-    };
-    let corners = boxes.iter().filter(is_corners).count();
-    (boxes.len() >= MANY_OFFSETS && 4 * corners >= 3 * boxes.len())
-        .then_some((corners, boxes.len()))
-}
-
 /// Returns true if `choice` reads more queries or classes than models of the family DETR have.
 pub fn has_many_queries(choice: &Choice) -> bool {
     let layout = &choice.layout;
@@ -146,8 +126,51 @@ pub(super) enum Contradiction {
     Numbers,
 }
 
-/// So many rows say whether they are offsets.
-const MANY_OFFSETS: usize = 50;
+/// So many numbers say whether they are offsets or logits.
+const MANY_NUMBERS: usize = 50;
+
+/// A number of corners, of how many boxes of the first image, which `choice` reads as centers and sizes, or as offsets from
+/// anchors or cells.
+pub fn misread_corners(tensors: &[TensorView<'_>], choice: &Choice) -> Option<(usize, usize)> {
+    let layout = &choice.layout;
+    let has_box = |group: &Group| group.box_components(&layout.boxes) >= 4;
+    if layout.boxes.format != BoxFormat::Center || !layout.groups.iter().all(has_box) {
+        return None;
+    }
+    let (boxes, _) = boxes_of(tensors, choice).ok()?;
+    if is_decoded(layout) {
+        return are_corners(layout, &boxes).then_some((count(&boxes, is_ordered), boxes.len()));
+    }
+    // Offsets are of both signs.
+    let is_corners = |it: &[f32; 4]| is_ordered(it) && is_near_unit(it);
+    let corners = count(&boxes, is_corners);
+    (boxes.len() >= MANY_NUMBERS && 4 * corners >= 3 * boxes.len())
+        .then_some((corners, boxes.len()))
+}
+
+/// Returns true if `choice` takes scores of the first image for logits that all are from 0 to 1. Logits are of both signs.
+pub fn are_probabilities(tensors: &[TensorView<'_>], choice: &Choice) -> bool {
+    let score = choice.layout.score;
+    let probabilities = |group: &Group| {
+        let number = HostImages::new(&tensors[group.scores.tensor]).ok()?.numbers(0).ok()?;
+        let numbers = (0..group.anchors)
+            .flat_map(|row| (0..score.columns()).map(move |component| (row, component)));
+        let mut numbers =
+            numbers.map(|(row, component)| number(group.scores.index(row, component)));
+        let (mut len, mut sum) = (0, 0.0);
+        let are = numbers.all(|number| {
+            (len, sum) = (len + 1, sum + number);
+            (0.0..=1.0).contains(&number)
+        });
+        are.then_some((len, sum))
+    };
+    let all = choice.layout.groups.iter().map(probabilities).collect::<Option<Vec<_>>>();
+    score.activation != Activation::None
+        && all.is_some_and(|all| {
+            all.iter().map(|(len, _)| len).sum::<usize>() >= MANY_NUMBERS
+                && all.iter().any(|(_, sum)| *sum > 0.0)
+        })
+}
 
 /// Compares the numbers of the first image with what `choice` takes them for.
 pub(super) fn contradiction(tensors: &[TensorView<'_>], choice: &Choice) -> Contradiction {
@@ -195,34 +218,56 @@ fn boxes_of(
     Ok((boxes, wrong))
 }
 
+fn is_decoded(layout: &Layout) -> bool {
+    layout.boxes.transform == BoxTransform::None
+        && layout.groups.iter().all(|group| group.reference == Reference::None)
+}
+
+fn count(boxes: &[[f32; 4]], is: impl Fn(&[f32; 4]) -> bool) -> usize {
+    boxes.iter().filter(|it| is(it)).count()
+}
+
+fn is_ordered([left, top, right, bottom]: &[f32; 4]) -> bool {
+    right > left && bottom > top
+}
+
+fn is_inverted([left, top, right, bottom]: &[f32; 4]) -> bool {
+    right < left || bottom < top
+}
+
+fn is_near_unit(numbers: &[f32; 4]) -> bool {
+    numbers.iter().all(|it| (-0.5..=1.5).contains(it))
+}
+
+/// Returns whether boxes that are read as centers and sizes are corners. A few objects can have any numbers.
+fn are_corners(layout: &Layout, boxes: &[[f32; 4]]) -> bool {
+    let many = if layout.anchors() > FEW_ROWS { 3 } else { 10 };
+    count(boxes, is_inverted) == 0 && count(boxes, is_ordered) >= many
+}
+
 fn compare(layout: &Layout, boxes: &[[f32; 4]], wrong: usize) -> Contradiction {
-    let count = |is: fn(&[f32; 4]) -> bool| boxes.iter().filter(|it| is(it)).count();
     let is_most = |part: usize| part > 0 && 4 * part >= boxes.len();
-    let is_decoded = layout.boxes.transform == BoxTransform::None
-        && layout.groups.iter().all(|group| group.reference == Reference::None);
-    let inverted = count(|[left, top, right, bottom]| right < left || bottom < top);
+    let is_decoded = is_decoded(layout);
     let is_other = match layout.boxes.format {
         BoxFormat::Center if is_decoded => {
-            let ordered = count(|[left, top, right, bottom]| right > left && bottom > top);
-            // A few objects can have any numbers.
-            let many = if layout.anchors() > FEW_ROWS { 3 } else { 10 };
-            let are_corners = inverted == 0 && ordered >= many;
-            are_corners || is_most(count(|[_, _, width, height]| *width < 0.0 || *height < 0.0))
+            let has_negative_side = |it: &[f32; 4]| it[2] < 0.0 || it[3] < 0.0;
+            are_corners(layout, boxes) || is_most(count(boxes, has_negative_side))
         }
         // Offsets, logarithms and logits are of both signs: in 40 % of the rows or more. Of corners, few are left of the
         // picture or above it: 3 to 6 % of UltraFace's rows.
         BoxFormat::Center => {
-            let negative = count(|it| it.iter().any(|&it| it < 0.0));
-            boxes.len() >= MANY_OFFSETS && 8 * negative < boxes.len()
+            let negative = count(boxes, |it| it.iter().any(|&it| it < 0.0));
+            boxes.len() >= MANY_NUMBERS && 8 * negative < boxes.len()
         }
         _ => false,
     };
     let is_other_unit = match layout.normalized {
-        true => 2 * count(|it| it.iter().any(|it| it.abs() > 4.0)) >= boxes.len(),
-        false => count(|it| it.iter().all(|it| (-0.5..=1.5).contains(it))) == boxes.len(),
+        true => 2 * count(boxes, |it| it.iter().any(|it| it.abs() > 4.0)) >= boxes.len(),
+        false => count(boxes, is_near_unit) == boxes.len(),
     };
-    let is_inverted = layout.boxes.format == BoxFormat::Corners && is_most(inverted);
-    match (is_other || is_most(wrong), is_decoded && (is_other_unit || is_inverted)) {
+    let has_inverted =
+        layout.boxes.format == BoxFormat::Corners && is_most(count(boxes, is_inverted));
+    match (is_other || is_most(wrong), is_decoded && (is_other_unit || has_inverted)) {
         (true, _) => Contradiction::Numbers,
         (false, true) => Contradiction::Settings,
         (false, false) => Contradiction::None,

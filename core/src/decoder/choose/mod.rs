@@ -48,8 +48,8 @@ pub(super) use self::assign::chosen;
 use self::assign::{Readings, assignment_by_id, assignment_by_index, assignment_by_name, layout};
 pub use self::error::ChoiceError;
 pub use self::misread::{
-    FEW_ROWS, contradicting_id, decoded_corners, few_rows, has_many_queries, may_be_end_to_end,
-    unread_level,
+    FEW_ROWS, are_probabilities, contradicting_id, few_rows, has_many_queries, may_be_end_to_end,
+    misread_corners, unread_level,
 };
 pub use self::offer::Offers;
 pub(super) use self::refusal::list;
