@@ -2,7 +2,7 @@
 //! Models that are recognized by all their inputs and outputs together, and those that are nearly so.
 
 use nmsfilter_core::signature::{
-    ConstantNumbers, ModelTensor, Pattern, Signature, all, find, find_with,
+    ConstantNumbers, ModelTensor, Pattern, Signature, all, find, find_with, usual,
 };
 use nmsfilter_core::tensor::ElementType;
 
@@ -25,7 +25,7 @@ fn dims_of(pattern: &Pattern) -> &'static str {
 }
 
 fn found(inputs: &[ModelTensor<'_>], outputs: &[ModelTensor<'_>]) -> Vec<&'static str> {
-    find(inputs, outputs).iter().map(|signature| signature.name).collect()
+    usual(find(inputs, outputs)).iter().map(|signature| signature.name).collect()
 }
 
 #[test]
@@ -71,7 +71,6 @@ fn model_of(patterns: &[Pattern], alternative: usize) -> Vec<Owned> {
             return side(word) / stride.parse::<i64>().unwrap();
         }
         match dim.trim_start_matches('>').trim_end_matches('?') {
-            _ if dim.starts_with('!') => 5,
             "B" | "OB" => 2,
             "" => -1,
             "H" | "W" => side(dim),
@@ -117,7 +116,7 @@ fn is_free(signature: &Signature, dims: &str, axis: usize) -> bool {
     // The alternatives of a pattern are not compared with each other.
     let count: usize = all.map(|it| dims_of(it).split('|').map(stands).max().unwrap_or(0)).sum();
     let is_word = word.chars().all(|it| it.is_ascii_uppercase());
-    word == "?" || word.starts_with(['>', '!']) || (is_word && count == 1)
+    word == "?" || word.starts_with('>') || (is_word && count == 1)
 }
 
 /// Each signature with one name, dimension or type changed, one output more, and one tensor less.
