@@ -30,7 +30,7 @@ const CACHE_LINE: usize = 16;
 /// The logits of rectangles of an image.
 #[derive(Debug, Default)]
 pub(super) struct MaskLogits {
-    rectangles: Vec<Rectangle>,
+    rectangles: Vec<LogitArea>,
     /// Each rectangle's coefficients.
     coefficients: Vec<f32>,
     /// The logits of all rectangles, and maybe earlier ones after them.
@@ -44,7 +44,7 @@ pub(super) struct MaskLogits {
 
 /// A rectangle of prototypes' pixels.
 #[derive(Clone, Copy, Debug)]
-struct Rectangle {
+struct LogitArea {
     left: usize,
     top: usize,
     width: usize,
@@ -53,7 +53,7 @@ struct Rectangle {
     first: usize,
 }
 
-impl Rectangle {
+impl LogitArea {
     /// The distance between two rows of logits, a multiple of [`LANES`].
     fn stride(&self) -> usize {
         self.width.next_multiple_of(LANES)
@@ -85,7 +85,7 @@ impl MaskLogits {
     pub fn push(&mut self, corner: [u32; 2], size: [u32; 2], coefficients: &[f32]) {
         let ([left, top], [width, height]) =
             (corner.map(|side| side as usize), size.map(|side| side as usize));
-        let rectangle = Rectangle { left, top, width, height, first: self.count };
+        let rectangle = LogitArea { left, top, width, height, first: self.count };
         self.count += rectangle.stride() * height;
         self.rectangles.push(rectangle);
         self.coefficients.extend_from_slice(coefficients);
@@ -154,7 +154,7 @@ struct Sweep {
 }
 
 impl Sweep {
-    fn begin(&mut self, rectangles: &[Rectangle]) {
+    fn begin(&mut self, rectangles: &[LogitArea]) {
         self.by_top.clear();
         self.by_top.extend(0..rectangles.len() as u32);
         self.by_top.sort_unstable_by_key(|&index| rectangles[index as usize].top);
@@ -164,7 +164,7 @@ impl Sweep {
 
     /// Goes to the next row that a rectangle contains and returns its number, or `None` after the
     /// last one.
-    fn next_row(&mut self, rectangles: &[Rectangle]) -> Option<usize> {
+    fn next_row(&mut self, rectangles: &[LogitArea]) -> Option<usize> {
         let Self { by_top, begun, next, current, .. } = self;
         let of = |index: u32| &rectangles[index as usize];
         let before = current.len();
@@ -189,10 +189,10 @@ impl Sweep {
         Some(row)
     }
 
-    fn find_spans(&mut self, rectangles: &[Rectangle]) {
+    fn find_spans(&mut self, rectangles: &[LogitArea]) {
         self.spans.clear();
         for &index in &self.current {
-            let Rectangle { left, width, .. } = rectangles[index as usize];
+            let LogitArea { left, width, .. } = rectangles[index as usize];
             // Columns that are less than a cache line apart have most of their lines in common.
             match self.spans.last_mut().filter(|span| left <= span.end + CACHE_LINE) {
                 Some(span) => span.end = span.end.max(left + width),
