@@ -37,13 +37,13 @@ pub(super) struct Ranking {
 
 /// The rule that assigns keys to buckets: a higher bucket has higher keys.
 #[derive(Clone, Copy)]
-struct Buckets {
+struct KeyBuckets {
     /// The lowest upper half of a key.
     low: u32,
     shift: u32,
 }
 
-impl Buckets {
+impl KeyBuckets {
     #[inline(always)]
     fn of(self, key: u64) -> usize {
         (((key >> 32) as u32 - self.low) >> self.shift) as usize
@@ -107,7 +107,7 @@ impl Ranking {
 
     /// Counts the keys of each bucket.
     #[inline(always)]
-    fn count_by_bucket(&mut self) -> Buckets {
+    fn count_by_bucket(&mut self) -> KeyBuckets {
         let Self { keys, counts, .. } = self;
         let (low, high) = keys.iter().fold((u32::MAX, 0), |(low, high), &key| {
             let upper = (key >> 32) as u32;
@@ -115,7 +115,7 @@ impl Ranking {
         });
         let count = keys.len().next_power_of_two().min(MAX_BUCKETS);
         let bits = u32::BITS - high.saturating_sub(low).leading_zeros();
-        let buckets = Buckets { low, shift: bits.saturating_sub(count.trailing_zeros()) };
+        let buckets = KeyBuckets { low, shift: bits.saturating_sub(count.trailing_zeros()) };
         counts.clear();
         counts.resize(count, 0);
         keys.iter().for_each(|&key| counts[buckets.of(key)] += 1);
