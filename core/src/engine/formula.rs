@@ -214,13 +214,13 @@ impl Prior {
 }
 
 /// A box's numbers in the tensor, read by `number`, and the rules for interpreting them.
-struct Numbers<'r, N> {
+struct BoxNumbers<'r, N> {
     rule: &'r BoxRule,
     prior: Option<Prior>,
     number: N,
 }
 
-impl<N: Fn(usize) -> f32> Numbers<'_, N> {
+impl<N: Fn(usize) -> f32> BoxNumbers<'_, N> {
     #[inline(always)]
     fn component(&self, index: usize) -> f32 {
         let (rule, number) = (self.rule, &self.number);
@@ -288,7 +288,7 @@ pub(super) fn corners(
     [sx, sy]: [f32; 2],
     number: impl Fn(usize) -> f32,
 ) -> [f32; 4] {
-    let numbers = Numbers { rule, prior, number };
+    let numbers = BoxNumbers { rule, prior, number };
     let [first, second] = axes(rule);
     match rule.format {
         BoxFormat::Corners => [
@@ -333,7 +333,7 @@ pub(crate) fn oriented_box(
     number: impl Fn(usize) -> f32,
     angle: f32,
 ) -> OrientedBox {
-    let numbers = Numbers { rule, prior, number };
+    let numbers = BoxNumbers { rule, prior, number };
     let [first, second] = axes(rule);
     OrientedBox {
         center: [numbers.position(first, 0) * sx, numbers.position(second, 1) * sy],
