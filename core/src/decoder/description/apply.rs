@@ -6,8 +6,8 @@ use arrayvec::ArrayVec;
 use super::fit::Fitted;
 use super::shape::{Open, OpenNumber};
 use super::{
-    AnchorRule, BackgroundRule, ColumnNumbers, ColumnRule, Description, FieldRule, Levels,
-    PointCount, PointUnit, Rounding,
+    AnchorRule, BackgroundRule, CellRounding, ColumnNumbers, ColumnRule, Description, FieldRule,
+    Levels, PointCount, PointUnit,
 };
 use crate::decoder::layout::{
     Activation, Background, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError,
@@ -54,14 +54,14 @@ impl Description<'_> {
                     let cells = size.map(|side| {
                         let cells = side / stride;
                         let cells = match self.anchors.rounding {
-                            Rounding::Down => cells.floor(),
-                            Rounding::Up | Rounding::Fit => cells.ceil(),
+                            CellRounding::Down => cells.floor(),
+                            CellRounding::Up | CellRounding::Fit => cells.ceil(),
                         };
                         cells.clamp(0.0, MAX_CELLS)
                     });
                     let stride = match self.anchors.rounding {
-                        Rounding::Down | Rounding::Up => [stride; 2],
-                        Rounding::Fit => [size[0] / cells[0], size[1] / cells[1]],
+                        CellRounding::Down | CellRounding::Up => [stride; 2],
+                        CellRounding::Fit => [size[0] / cells[0], size[1] / cells[1]],
                     };
                     level(index, cells, stride)
                 };
@@ -75,7 +75,7 @@ impl AnchorRule {
     /// The sizes of the anchors of a level.
     fn sizes(&self, level: usize, options: Options) -> ArrayVec<[f32; 2], MAX_SIZES> {
         let mut sizes = self.sizes.get(level).cloned().unwrap_or_default();
-        if let (Rounding::Fit, Some([width, height])) = (self.rounding, options.model_size) {
+        if let (CellRounding::Fit, Some([width, height])) = (self.rounding, options.model_size) {
             for size in &mut sizes {
                 *size = [size[0].min(width), size[1].min(height)];
             }

@@ -100,7 +100,7 @@ struct FieldRule {
 #[derive(Clone, Debug)]
 struct AnchorRule {
     levels: Levels,
-    rounding: Rounding,
+    rounding: CellRounding,
     offset: f32,
     /// The factor of positions around the middle of a cell, for each level; empty if it is 1.
     scale_xy: ArrayVec<f32, MAX_GROUPS>,
@@ -117,7 +117,7 @@ struct AnchorRule {
 
 /// The number of cells where a stride does not divide the model's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rounding {
+enum CellRounding {
     Down,
     Up,
     /// Like `Up`, but nothing reaches beyond the model's input: the cells are smaller than the stride, and the sizes of

@@ -9,7 +9,7 @@ use arrayvec::ArrayVec;
 
 use super::super::sections::{Entry, Keys, Parsed};
 use super::super::shape::{CellOrder, Count};
-use super::super::{AnchorRule, DescriptionError, Levels, Rounding};
+use super::super::{AnchorRule, CellRounding, DescriptionError, Levels};
 use super::fields::Fields;
 use crate::decoder::layout::{MAX_GROUPS, MAX_SIZES};
 
@@ -61,8 +61,9 @@ pub(super) fn read(
     if let Some(entry) = entry {
         return Err(entry.error("strides or cells in the same section"));
     }
-    let words = [("down", Rounding::Down), ("up", Rounding::Up), ("fit", Rounding::Fit)];
-    let rounding = keys.word("rounding", Rounding::Down, &words)?;
+    let words =
+        [("down", CellRounding::Down), ("up", CellRounding::Up), ("fit", CellRounding::Fit)];
+    let rounding = keys.word("rounding", CellRounding::Down, &words)?;
     let is_in_cell = |number: f32| (0.0..=1.0).contains(&number);
     let offset = keys.number("offset", is_in_cell, "a number from 0 to 1")?.unwrap_or(0.0);
     let scale_xy = keys.take("scale-xy").map(|entry| scales(entry, groups)).transpose()?;
