@@ -10,7 +10,7 @@ use gst_newer::{
 };
 
 use super::merge::Merger;
-use super::object::{self, Class, Number, Object, edges, normalized};
+use super::object::{self, Class, Confidence, Object, edges, normalized};
 use super::segmentation;
 use crate::bindings::strings;
 use nmsfilter_core::geometry::OrientedBox;
@@ -105,7 +105,7 @@ fn classes(
             found.quark(index).and_then(|quark| strings::of_quark(quark.into_glib())),
         ),
         label_id: None,
-        confidence: Some(Number::F32(found.level(index))),
+        confidence: Some(Confidence::F32(found.level(index))),
         attribute_name: None,
     };
     (0..found.len()).map(class).collect::<Vec<_>>().into_iter()
@@ -116,7 +116,7 @@ fn object(detection: &AnalyticsMtdRef<'_, AnalyticsODMtd>, frame: [u32; 2]) -> O
     let object = Object {
         region_id: detection.id().into(),
         label: object::label(label),
-        confidence: Some(Number::F32(detection.confidence_level())),
+        confidence: Some(Confidence::F32(detection.confidence_level())),
         ..Object::default()
     };
     let upright = |rect: [i32; 4]| {

@@ -3,7 +3,7 @@
 //!
 //! In: the frames of a batch, with objects from any element. Out: one [`FrameDetections`] per frame, in the batch's order.
 
-use super::object::{Label, Number, Object, normalized};
+use super::object::{Confidence, Label, Object, normalized};
 use super::runs::{self, MaskRuns};
 use super::{FrameCaps, FrameDetections, Rtp};
 use crate::deepstream::{
@@ -87,7 +87,7 @@ fn object(found: &FoundObject<'_>, size: [u32; 2]) -> Object {
         track_id: found.track,
         label: Some(label).filter(|label| !label.is_empty()),
         label_id: Some(found.class),
-        confidence: Some(Number::F32(found.confidence)),
+        confidence: Some(Confidence::F32(found.confidence)),
         rotation: is_oriented.then_some(rotation),
         mask: found.mask.as_ref().and_then(|mask| self::mask(mask, found.rect)),
         ..Object::default()

@@ -7,7 +7,7 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-use super::object::{Keypoints, Number, Object};
+use super::object::{Keypoints, Object};
 use super::{Detections, Rtp, Size};
 
 /// The parts of a line other than the detections.
@@ -114,16 +114,6 @@ struct BoxText([f64; 4]);
 impl Serialize for BoxText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(["x_min", "y_min", "x_max", "y_max"].into_iter().zip(self.0))
-    }
-}
-
-/// Writes `null` if the number is not finite.
-impl Serialize for Number {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match *self {
-            Self::F32(number) => serializer.serialize_f32(number),
-            Self::F64(number) => serializer.serialize_f64(number),
-        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! once, with the fields of both. `nmsfilter` and DL Streamer give a region the id of its analytics object, unless
 //! another region had this id before.
 
-use super::object::{Number, Object};
+use super::object::{Confidence, Object};
 
 /// The greatest difference between two rectangles that belong to one object, in pixels. When a frame is scaled, the
 /// rectangles of regions and of analytics objects are rounded differently.
@@ -64,7 +64,7 @@ fn is_same(region: &Object, found: &Object) -> bool {
     let is_near =
         |a: &[i64; 4], b: &[i64; 4]| a.iter().zip(b).all(|(a, b)| a.abs_diff(*b) <= TOLERANCE);
     let is_confidence =
-        |confidence: Number| found.confidence.is_some_and(|b| b.is_near(confidence));
+        |confidence: Confidence| found.confidence.is_some_and(|b| b.is_near(confidence));
     // Before GStreamer 1.26, the analytics metadata has the upright box of an oriented box.
     (is_near(&region.rect, &found.rect) || is_near(&region.upright, &found.rect))
         && region.label == found.label
@@ -78,7 +78,7 @@ mod tests {
     fn object(region_id: i64, left: i64, confidence: f32) -> Object {
         let rect = [left, 20, 30, 40];
         let label = Some("person".into());
-        let confidence = Some(Number::F32(confidence));
+        let confidence = Some(Confidence::F32(confidence));
         Object { rect, upright: rect, region_id, label, confidence, ..Object::default() }
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct Object {
     pub is_predicted: bool,
     pub label: Option<Label>,
     pub label_id: Option<i32>,
-    pub confidence: Option<Number>,
+    pub confidence: Option<Confidence>,
     /// The angle in radians, clockwise.
     pub rotation: Option<f32>,
     pub keypoints: Option<Keypoints>,
@@ -45,19 +45,21 @@ pub(crate) struct Class {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_id: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<Number>,
+    pub confidence: Option<Confidence>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribute_name: Option<Label>,
 }
 
-/// A number in the precision of the metadata. Its text is the shortest that is read as this number again.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Number {
+/// A confidence in the precision of the metadata. Its text is the shortest that is read as this number again, or `null` if
+/// it is not finite.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[serde(untagged)]
+pub(crate) enum Confidence {
     F32(f32),
     F64(f64),
 }
 
-impl Number {
+impl Confidence {
     /// Returns whether both numbers are equal when rounded to single precision.
     pub fn is_near(self, other: Self) -> bool {
         let single = |number| match number {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Converts regions of interest to objects.
 
-use super::object::{self, Class, Keypoints, Label, Number, Object, edges, normalized};
+use super::object::{self, Class, Confidence, Keypoints, Label, Object, edges, normalized};
 use super::runs::{self, MaskRuns};
 use crate::output::oriented_pixels;
 use crate::regions::{self, AttachedClass, AttachedKeypoints, AttachedMask, AttachedRegion};
@@ -29,7 +29,7 @@ fn object(region: &AttachedRegion<'_>, frame: [u32; 2]) -> Object {
         is_predicted: region.is_predicted,
         label: object::label(Some(region.label)).or_else(detection_label),
         label_id: region.class,
-        confidence: region.confidence.map(Number::F64),
+        confidence: region.confidence.map(Confidence::F64),
         rotation: rotated.map(|(_, angle)| angle),
         keypoints: region.keypoints.map(keypoints),
         mask: region.mask.and_then(mask),
@@ -41,7 +41,7 @@ fn class(class: AttachedClass<'_>) -> Class {
     Class {
         label: class.label.map(|label| label.to_string_lossy().into_owned().into()),
         label_id: class.class,
-        confidence: class.confidence.map(Number::F64),
+        confidence: class.confidence.map(Confidence::F64),
         attribute_name: class.attribute.map(|name| name.to_string_lossy().into_owned().into()),
     }
 }
