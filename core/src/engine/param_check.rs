@@ -9,6 +9,7 @@ use std::fmt;
 
 use super::params::MIN_EDGE_MARGIN;
 use super::{ImagePlace, MAX_FRAME_SIDE, MaskSize, Params, SizeLimits};
+use crate::geometry::FrameMap;
 
 /// The parameter that a [`ParamError`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,11 +64,31 @@ pub struct ParamError {
     pub got: String,
 }
 
-impl ParamError {
-    fn new(parameter: Parameter, expected: &'static str, got: impl fmt::Display) -> Self {
-        Self { parameter, class: None, expected, got: got.to_string() }
+impl Parameter {
+    /// An error unless `is_valid`.
+    fn check(
+        self,
+        is_valid: bool,
+        expected: &'static str,
+        got: impl fmt::Display,
+    ) -> Result<(), ParamError> {
+        if is_valid {
+            return Ok(());
+        }
+        Err(ParamError { parameter: self, class: None, expected, got: got.to_string() })
     }
 
+    fn check_all<const N: usize, T: fmt::Debug>(
+        self,
+        expected: &'static str,
+        got: &[T; N],
+        is_valid: impl Fn(&T) -> bool,
+    ) -> Result<(), ParamError> {
+        self.check(got.iter().all(is_valid), expected, format_args!("{got:?}"))
+    }
+}
+
+impl ParamError {
     fn of_class(self, class: usize) -> Self {
         Self { class: Some(class), ..self }
     }
@@ -112,17 +133,13 @@ impl Params {
     pub fn check(&self) -> Result<(), ParamError> {
         self.check_thresholds()?;
         check_iou_threshold(self.iou_threshold)?;
-        if ![0.0, 1.0].contains(&self.pixel_offset) {
-            return Err(ParamError::new(Parameter::PixelOffset, "0 or 1", self.pixel_offset));
-        }
+        let offset = self.pixel_offset;
+        Parameter::PixelOffset.check([0.0, 1.0].contains(&offset), "0 or 1", offset)?;
         check_sigma(self.sigma)?;
-        if !(self.edge_margin.is_finite() && self.edge_margin >= MIN_EDGE_MARGIN) {
-            let expected = "a finite number of at least 1";
-            return Err(ParamError::new(Parameter::EdgeMargin, expected, self.edge_margin));
-        }
-        if !self.edge_score.is_finite() {
-            return Err(ParamError::new(Parameter::EdgeScore, "a finite number", self.edge_score));
-        }
+        let (margin, score) = (self.edge_margin, self.edge_score);
+        let is_margin = margin.is_finite() && margin >= MIN_EDGE_MARGIN;
+        Parameter::EdgeMargin.check(is_margin, "a finite number of at least 1", margin)?;
+        Parameter::EdgeScore.check(score.is_finite(), "a finite number", score)?;
         check_embedding(self.embedding_distance, self.embedding_iou_threshold)?;
         check_sizes(&self.sizes)?;
         for (class, rule) in self.class_rules.iter().enumerate() {
@@ -141,32 +158,26 @@ impl Params {
     /// # Errors
     /// Fails if masks are in pixels of the frame and `frame` is `None`.
     pub fn check_mask_frame(&self, has_frame: bool) -> Result<(), ParamError> {
-        if self.mask_size == MaskSize::Frame && !has_frame {
-            let expected = "the size of the frame for masks in its pixels";
-            return Err(ParamError::new(Parameter::FrameSize, expected, "none"));
-        }
-        Ok(())
+        let is_known = self.mask_size != MaskSize::Frame || has_frame;
+        let expected = "the size of the frame for masks in its pixels";
+        Parameter::FrameSize.check(is_known, expected, "none")
     }
 
     fn check_thresholds(&self) -> Result<(), ParamError> {
         let thresholds = &self.thresholds;
-        let error = |expected, got: &dyn fmt::Display| {
-            Err(ParamError::new(Parameter::ScoreThreshold, expected, got))
+        let check_number = |threshold: f32| {
+            Parameter::ScoreThreshold.check(!threshold.is_nan(), "a number", threshold)
         };
-        if thresholds.default.is_nan() {
-            return error("a number", &thresholds.default);
-        }
-        if let Some(class) = thresholds.per_class.iter().position(|it| it.is_nan()) {
-            return error("a number", &f32::NAN).map_err(|error| error.of_class(class));
+        check_number(thresholds.default)?;
+        for (class, &threshold) in thresholds.per_class.iter().enumerate() {
+            check_number(threshold).map_err(|error| error.of_class(class))?;
         }
         let mut all = thresholds.per_class.iter().chain([&thresholds.default]);
-        if all.all(|&threshold| threshold == f32::INFINITY) {
-            return error(
-                "a number for at least one class",
-                &"infinity for all, which excludes every class",
-            );
-        }
-        Ok(())
+        Parameter::ScoreThreshold.check(
+            all.any(|&threshold| threshold != f32::INFINITY),
+            "a number for at least one class",
+            "infinity for all, which excludes every class",
+        )
     }
 }
 
@@ -179,32 +190,16 @@ impl ImagePlace {
         check_model_size(self.model_size)?;
         let visible = &self.visible;
         // A comparison with NaN is false.
-        if !(visible.left < visible.right && visible.top < visible.bottom) {
-            let edges = [visible.left, visible.top, visible.right, visible.bottom];
-            return Err(ParamError::new(
-                Parameter::Visible,
-                "a left edge before the right one and an upper edge above the lower one",
-                format_args!("{edges:?}"),
-            ));
-        }
-        self.check_frame()
-    }
-
-    fn check_frame(&self) -> Result<(), ParamError> {
-        let Some(frame) = self.frame else { return Ok(()) };
-        let error = |parameter, expected, got: &dyn fmt::Debug| {
-            Err(ParamError::new(parameter, expected, format_args!("{got:?}")))
-        };
-        if !frame.size.iter().all(|side| (1..=MAX_FRAME_SIDE).contains(side)) {
-            return error(Parameter::FrameSize, "sides from 1 to 65536", &frame.size);
-        }
-        if !frame.ratio.iter().all(|ratio| ratio.is_finite() && *ratio > 0.0) {
-            return error(Parameter::FrameRatio, "finite numbers above 0", &frame.ratio);
-        }
-        if !frame.offset.iter().all(|offset| offset.is_finite()) {
-            return error(Parameter::FrameOffset, "finite numbers", &frame.offset);
-        }
-        Ok(())
+        let has_area = visible.left < visible.right && visible.top < visible.bottom;
+        let edges = [visible.left, visible.top, visible.right, visible.bottom];
+        let expected = "a left edge before the right one and an upper edge above the lower one";
+        Parameter::Visible.check_all(expected, &edges, |_| has_area)?;
+        let Some(FrameMap { size, ratio, offset }) = &self.frame else { return Ok(()) };
+        let is_side = |side: &u32| (1..=MAX_FRAME_SIDE).contains(side);
+        Parameter::FrameSize.check_all("sides from 1 to 65536", size, is_side)?;
+        let is_ratio = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
+        Parameter::FrameRatio.check_all("finite numbers above 0", ratio, is_ratio)?;
+        Parameter::FrameOffset.check_all("finite numbers", offset, |offset| offset.is_finite())
     }
 }
 
@@ -215,10 +210,8 @@ impl ImagePlace {
 pub fn check_iou_threshold(
     threshold: impl Into<f64> + Copy + fmt::Display,
 ) -> Result<(), ParamError> {
-    if (0.0..=1.0).contains(&threshold.into()) {
-        return Ok(());
-    }
-    Err(ParamError::new(Parameter::IouThreshold, "a number from 0 to 1", threshold))
+    let is_valid = (0.0..=1.0).contains(&threshold.into());
+    Parameter::IouThreshold.check(is_valid, "a number from 0 to 1", threshold)
 }
 
 /// Checks the width of the Gaussian functions.
@@ -226,10 +219,7 @@ pub fn check_iou_threshold(
 /// # Errors
 /// Fails if `sigma` is not finite, or not above 0.
 pub fn check_sigma(sigma: f32) -> Result<(), ParamError> {
-    if sigma.is_finite() && sigma > 0.0 {
-        return Ok(());
-    }
-    Err(ParamError::new(Parameter::Sigma, "a finite number above 0", sigma))
+    Parameter::Sigma.check(sigma.is_finite() && sigma > 0.0, "a finite number above 0", sigma)
 }
 
 /// Checks the distance and the overlap by which embeddings decide.
@@ -237,15 +227,10 @@ pub fn check_sigma(sigma: f32) -> Result<(), ParamError> {
 /// # Errors
 /// Fails if `distance` is not finite or below 0, or if `iou_threshold` is not from 0 to 1.
 pub fn check_embedding(distance: f32, iou_threshold: f32) -> Result<(), ParamError> {
-    if !(0.0..f32::INFINITY).contains(&distance) {
-        let expected = "a finite number of at least 0";
-        return Err(ParamError::new(Parameter::EmbeddingDistance, expected, distance));
-    }
-    if !(0.0..=1.0).contains(&iou_threshold) {
-        let expected = "a number from 0 to 1";
-        return Err(ParamError::new(Parameter::EmbeddingIouThreshold, expected, iou_threshold));
-    }
-    Ok(())
+    let is_distance = (0.0..f32::INFINITY).contains(&distance);
+    Parameter::EmbeddingDistance.check(is_distance, "a finite number of at least 0", distance)?;
+    let is_threshold = (0.0..=1.0).contains(&iou_threshold);
+    Parameter::EmbeddingIouThreshold.check(is_threshold, "a number from 0 to 1", iou_threshold)
 }
 
 /// Checks the size of a model's input. A size of 1 by 1 means that the size is unknown, or that
@@ -254,29 +239,18 @@ pub fn check_embedding(distance: f32, iou_threshold: f32) -> Result<(), ParamErr
 /// # Errors
 /// Fails if a side is not finite or less than a pixel.
 pub fn check_model_size(size: [f32; 2]) -> Result<(), ParamError> {
-    if size.iter().all(|side| side.is_finite() && *side >= 1.0) {
-        return Ok(());
-    }
-    let got = format_args!("{size:?}").to_string();
-    Err(ParamError::new(Parameter::ModelSize, "width and height in pixels, each at least 1", got))
+    let expected = "width and height in pixels, each at least 1";
+    Parameter::ModelSize.check_all(expected, &size, |side| side.is_finite() && *side >= 1.0)
 }
 
 fn check_sizes(sizes: &SizeLimits) -> Result<(), ParamError> {
-    let error = |parameter, expected, got: [f32; 2]| {
-        Err(ParamError::new(parameter, expected, format_args!("{got:?}")))
-    };
-    let SizeLimits { min, max } = *sizes;
+    let SizeLimits { min, max } = sizes;
     // A comparison with NaN is false.
-    if !min.iter().all(|&limit| limit >= 0.0) {
-        return error(Parameter::MinSize, "numbers of at least 0", min);
-    }
-    if !max.iter().all(|&limit| limit > 0.0) {
-        return error(Parameter::MaxSize, "numbers above 0, infinity for no limit", max);
-    }
-    if min.iter().zip(&max).any(|(min, max)| min > max) {
-        return error(Parameter::MinSize, "numbers of at most the greatest size", min);
-    }
-    Ok(())
+    Parameter::MinSize.check_all("numbers of at least 0", min, |&limit| limit >= 0.0)?;
+    let expected = "numbers above 0, infinity for no limit";
+    Parameter::MaxSize.check_all(expected, max, |&limit| limit > 0.0)?;
+    let are_ordered = min[0] <= max[0] && min[1] <= max[1];
+    Parameter::MinSize.check_all("numbers of at most the greatest size", min, |_| are_ordered)
 }
 
 #[cfg(test)]
