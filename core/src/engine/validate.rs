@@ -15,7 +15,7 @@ use crate::decoder::layout::{
     MAX_GROUPS, Reference,
 };
 use crate::decoder::{MAX_CLASSES, MAX_INPUTS};
-use crate::geometry::Overlap;
+use crate::geometry::{FrameMap, Overlap};
 use crate::tensor::{HostImages, TensorError, TensorView};
 
 /// Checks that indices fit in 32 bits, and that every element that `layout` addresses is within the
@@ -129,6 +129,10 @@ pub(crate) fn check_column(layout: &Layout, method: Method) -> Result<(), Engine
     Err(EngineError::MethodColumn { method, kind: kind.name(), decoder })
 }
 
+fn expect(is: bool, expected: &'static str) -> Result<(), EngineError> {
+    if is { Ok(()) } else { Err(EngineError::Layout { expected }) }
+}
+
 /// Checks that the parts of the layout, which reads the tensors `read`, fit together.
 fn check_structure(layout: &Layout, read: &[usize]) -> Result<(), EngineError> {
     let groups = &layout.groups;
@@ -136,9 +140,6 @@ fn check_structure(layout: &Layout, read: &[usize]) -> Result<(), EngineError> {
     let has = |group: &Group| {
         let Group { sizes, angle, objectness, class, columns, .. } = group;
         (sizes.is_some(), angle.is_some(), objectness.is_some(), class.is_some(), columns.len())
-    };
-    let expect = |is: bool, expected: &'static str| {
-        if is { Ok(()) } else { Err(EngineError::Layout { expected }) }
     };
     expect((1..=MAX_GROUPS).contains(&groups.len()), "1 to 8 groups of anchors")?;
     expect(
@@ -215,14 +216,10 @@ fn check_structure(layout: &Layout, read: &[usize]) -> Result<(), EngineError> {
 fn check_masks(layout: &Layout) -> Result<(), EngineError> {
     let Some(prototypes) = &layout.prototypes else { return Ok(()) };
     let sides = 1..=MAX_PROTOTYPE_SIDE;
-    let expected = if layout.columns.get(prototypes.column).is_none() {
-        "a column with the coefficients of the prototypes"
-    } else if !sides.contains(&prototypes.width) || !sides.contains(&prototypes.height) {
-        "prototypes of 1 to 16384 columns and rows"
-    } else {
-        return Ok(());
-    };
-    Err(EngineError::Layout { expected })
+    let has_column = layout.columns.get(prototypes.column).is_some();
+    expect(has_column, "a column with the coefficients of the prototypes")?;
+    let has_sides = sides.contains(&prototypes.width) && sides.contains(&prototypes.height);
+    expect(has_sides, "prototypes of 1 to 16384 columns and rows")
 }
 
 /// Checks the places of images: their number, their groups, and the frame that boxes or masks need.
@@ -237,55 +234,34 @@ fn check_places(
     let has_masks_of_frames = layout.prototypes.is_some() && params.mask_size == MaskSize::Frame;
     let mut group = 0;
     for (image, place) in places.iter().enumerate() {
+        let expect = |is: bool, expected: &'static str| {
+            if is { Ok(()) } else { Err(EngineError::Place { image, expected }) }
+        };
         let is_next = place.group == group || (image > 0 && place.group == group.wrapping_add(1));
         group = place.group;
-        let expected = if !is_next {
-            Some("the images of a group one after the other, and groups numbered from 0")
-        } else {
-            place_needs(layout, has_masks_of_frames, place, &places[0])
-        };
-        if let Some(expected) = expected {
-            return Err(EngineError::Place { image, expected });
-        }
+        expect(is_next, "the images of a group one after the other, and groups numbered from 0")?;
+        let is_in_frame = place.boxes == BoxPixels::Frame;
+        expect(!is_in_frame || place.frame.is_some(), "a frame for boxes in pixels of the frame")?;
+        expect(
+            !has_masks_of_frames || place.frame.is_some() == places[0].frame.is_some(),
+            "a frame for every image or for none, with masks in pixels of the frame",
+        )?;
+        let Some(FrameMap { size, ratio, offset }) = &place.frame else { continue };
+        expect(
+            !has_masks_of_frames || size.iter().all(|side| (1..=MAX_FRAME_SIDE).contains(side)),
+            "a frame of 1 to 65536 columns and rows for masks in its pixels",
+        )?;
+        let are_finite = ratio.iter().chain(offset).all(|number| number.is_finite());
+        expect(
+            !is_in_frame || (are_finite && ratio.iter().all(|&ratio| ratio > 0.0)),
+            "a finite position of the frame in the model's input, and a ratio above 0",
+        )?;
+        expect(
+            !is_in_frame || !layout.is_oriented() || ratio[0] == ratio[1],
+            "one ratio for both axes for oriented boxes in pixels of the frame",
+        )?;
     }
     Ok(())
-}
-
-/// The reason why an engine cannot use `place`, in a run whose first image is at `first`.
-fn place_needs(
-    layout: &Layout,
-    has_masks_of_frames: bool,
-    place: &ImagePlace,
-    first: &ImagePlace,
-) -> Option<&'static str> {
-    let Some(frame) = &place.frame else {
-        return if place.boxes == BoxPixels::Frame {
-            Some("a frame for boxes in pixels of the frame")
-        } else if has_masks_of_frames && first.frame.is_some() {
-            Some("a frame for every image or for none, with masks in pixels of the frame")
-        } else {
-            None
-        };
-    };
-    if has_masks_of_frames && first.frame.is_none() {
-        return Some("a frame for every image or for none, with masks in pixels of the frame");
-    }
-    let is_size = |side: &u32| (1..=MAX_FRAME_SIDE).contains(side);
-    if has_masks_of_frames && !frame.size.iter().all(is_size) {
-        return Some("a frame of 1 to 65536 columns and rows for masks in its pixels");
-    }
-    if place.boxes == BoxPixels::Frame {
-        let are_finite = frame.ratio.iter().chain(&frame.offset).all(|number| number.is_finite());
-        if !are_finite || frame.ratio.iter().any(|&ratio| ratio <= 0.0) {
-            return Some(
-                "a finite position of the frame in the model's input, and a ratio above 0",
-            );
-        }
-        if layout.is_oriented() && frame.ratio[0] != frame.ratio[1] {
-            return Some("one ratio for both axes for oriented boxes in pixels of the frame");
-        }
-    }
-    None
 }
 
 /// The number of images in the largest group.
