@@ -2,6 +2,8 @@
 //! Batches on the CUDA engine: each image has the result that it has when it is run alone, and
 //! memory is allocated only for larger batches.
 
+use std::ops::Range;
+
 use gstnmsfilter::input::cuda_memory::Uploader;
 use nmsfilter_core::decoder::{self, Layout, Options};
 use nmsfilter_core::engine::{ClassThresholds, Cuda, Engine, Job, Outcome, Params, Reference};
@@ -19,11 +21,18 @@ use crate::support::scene::{Scene, has_class_limits};
 fn each_image_of_a_batch_in_device_memory_equals_a_run_of_that_image_alone() {
     engines::require_gpu();
     pipeline::init();
+    let [images, survivors] = engines::in_parts(scenes(), images_alone);
+    println!("{} batches of {images} images: {survivors} survivors", scenes());
+    assert!(images as u64 > 2 * scenes() && survivors > 5 * images);
+}
+
+/// Compares batches with runs of their images. Returns the numbers of images and of survivors.
+fn images_alone(seeds: Range<u64>) -> [usize; 2] {
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
     let mut uploader = Uploader::new(0).unwrap();
     let (mut images, mut survivors) = (0, 0);
     let mut on_gpu = OnGpu::default();
-    for seed in 0..scenes() {
+    for seed in seeds {
         let batch = Scene::batch(seed, 5);
         let joined = Scene::joined(&batch);
         let (tensors, layout) = joined.tensors();
@@ -39,7 +48,7 @@ fn each_image_of_a_batch_in_device_memory_equals_a_run_of_that_image_alone() {
                 .unwrap()
                 .group(0);
             assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {index}: {image:?}");
-            survivors += found.survivors.len() as u64;
+            survivors += found.survivors.len();
         }
         // Tensors are not copied. Class thresholds and class rules are uploaded when they change.
         let work = outcome.device();
@@ -50,10 +59,9 @@ fn each_image_of_a_batch_in_device_memory_equals_a_run_of_that_image_alone() {
         if work.launches == 1 && !has_class_limits(&joined.params) {
             assert_eq!(work.bytes_downloaded, bytes_downloaded(&outcome), "seed {seed}");
         }
-        images += batch.len() as u64;
+        images += batch.len();
     }
-    println!("{} batches of {images} images: {survivors} survivors", scenes());
-    assert!(images > 2 * scenes() && survivors > 5 * images);
+    [images, survivors]
 }
 
 /// Windows that do not overlap. `counts` has the number of candidates of each image; all other

@@ -2,6 +2,8 @@
 //! Groups of images with places on the CUDA engine: results equal the reference engine's, on the host and in device
 //! memory; uploads of the places.
 
+use std::ops::Range;
+
 use fastrand::Rng;
 use gstnmsfilter::cuda::{ForeignStream, Stream};
 use nmsfilter_core::decoder::{self, Layout, Options};
@@ -182,16 +184,14 @@ fn compare(expected: &Outcome<'_>, found: &Outcome<'_>, case: &dyn Fn() -> Strin
     survivors
 }
 
-#[test]
-#[ignore = "needs a GPU"]
-fn random_groups_equal_the_reference_engine() {
-    engines::require_gpu();
+/// Compares random groups with the reference. Returns the numbers of groups, of images, of survivors, of groups with
+/// survivors of several images, of runs with masks, and of runs whose boxes at inner edges matter.
+fn compare_groups(seeds: Range<u64>) -> [usize; 6] {
     let mut reference = Reference::default();
     let mut kept = Cuda::new(Some(0)).unwrap();
     let (mut groups, mut images, mut survivors, mut in_several, mut with_masks) = (0, 0, 0, 0, 0);
     let mut at_edges = 0;
-    let scenes = engines::scene_count(4_000);
-    for seed in 0..scenes {
+    for seed in seeds {
         let scene = GroupScene::new(seed);
         let GroupScene { layout, params, images: places, .. } = &scene;
         let whole = scene.views();
@@ -250,6 +250,16 @@ fn random_groups_equal_the_reference_engine() {
         images += places.len();
         survivors += count;
     }
+    [groups, images, survivors, in_several, with_masks, at_edges]
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn random_groups_equal_the_reference_engine() {
+    engines::require_gpu();
+    let scenes = engines::scene_count(4_000);
+    let [groups, images, survivors, in_several, with_masks, at_edges] =
+        engines::in_parts(scenes, compare_groups);
     println!(
         "{scenes} runs of {images} images in {groups} groups: {survivors} survivors, \
          {in_several} groups with survivors of several images, {with_masks} runs with masks, {at_edges} with \

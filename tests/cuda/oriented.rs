@@ -4,6 +4,8 @@
 //! images in separate allocations, crowds that overflow the conflict lists, and launches that
 //! alternate with upright boxes.
 
+use std::ops::Range;
+
 use fastrand::Rng;
 use nmsfilter_core::decoder::MAX_INPUTS;
 use nmsfilter_core::decoder::layout::{
@@ -30,13 +32,11 @@ fn engines() -> (Reference, Cuda) {
     (Reference::default(), Cuda::new(Some(0)).unwrap())
 }
 
-#[test]
-#[ignore = "needs a GPU"]
-fn random_layouts_of_oriented_boxes_equal_reference() {
+/// Compares scenes with the reference. Returns the numbers of candidates, of survivors, of rejected anchors and of batches.
+fn compare(seeds: Range<u64>) -> [usize; 4] {
     let (mut reference, mut cuda) = engines();
-    let scenes = engines::scene_count(20_000);
     let (mut candidates, mut survivors, mut rejected, mut batches) = (0, 0, 0, 0);
-    for seed in 0..scenes {
+    for seed in seeds {
         let scene = LayoutScene::oriented(seed);
         let (layout, params) = (&scene.layout, &scene.params);
         // Every second scene has images in separate allocations.
@@ -70,6 +70,14 @@ fn random_layouts_of_oriented_boxes_equal_reference() {
         }
         batches += usize::from(layout.images > 1);
     }
+    [candidates, survivors, rejected, batches]
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn random_layouts_of_oriented_boxes_equal_reference() {
+    let scenes = engines::scene_count(20_000);
+    let [candidates, survivors, rejected, batches] = engines::in_parts(scenes, compare);
     println!(
         "{scenes} scenes: {candidates} candidates, {survivors} survivors, {rejected} rejected"
     );
@@ -146,7 +154,7 @@ fn tensor<'a>(numbers: &'a [f32], layout: &Layout) -> [TensorView<'a>; 1] {
 fn hundreds_of_boxes_on_each_other_equal_reference() {
     let (mut reference, mut cuda) = engines();
     let mut rng = Rng::with_seed(5);
-    let turns = engines::scene_count(400).max(8);
+    let turns = engines::scene_count(160).max(8);
     let mut dense = 0;
     for turn in 0..turns {
         let (images, boxes) = (rng.usize(1..=3), rng.usize(300..700));
@@ -192,11 +200,12 @@ fn hundreds_of_boxes_on_each_other_equal_reference() {
 fn thousands_of_oriented_boxes_equal_reference() {
     let (mut reference, mut cuda) = engines();
     let mut rng = Rng::with_seed(6);
-    for (images, boxes) in [(1, 1_536), (1, 1_537), (3, 1_000), (1, 2_100), (2, 3_100), (1, 6_500)]
-    {
+    let sizes = [(1, 1_536), (1, 1_537), (3, 1_000), (1, 2_100), (2, 3_100), (1, 6_500)];
+    for (turn, (images, boxes)) in sizes.into_iter().enumerate() {
         let (numbers, layout) = crowd(&mut rng, images, boxes, boxes / 12);
         let tensors = tensor(&numbers, &layout);
-        for overlap in MEASURES {
+        let measures = MEASURES.into_iter().enumerate();
+        for (_, overlap) in measures.filter(|(i, _)| engines::runs_combination(turn + i)) {
             let params = Params {
                 overlap,
                 thresholds: ClassThresholds::uniform(0.0),

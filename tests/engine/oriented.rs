@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Oriented boxes: random scenes, compared between the engine under test and the reference engine.
 
+use std::ops::Range;
+
 use nmsfilter_core::engine::{Engine, Job, Method, Overlap, Params, Reference};
 
 use crate::support::engines::{self, bits};
 use crate::support::oriented_scene::OrientedScene;
 use crate::support::scene::has_class_limits;
 
-#[test]
-fn fast_equals_reference_bit_for_bit_and_in_order() {
+/// Compares scenes with the reference. Returns the numbers of candidates, of survivors, of rejected anchors, and of
+/// candidates that each measure suppressed.
+fn compare(seeds: Range<u64>) -> [usize; 8] {
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let scenes = engines::scene_count(20_000);
-    let (mut candidates, mut left, mut rejected) = (0, 0, 0);
-    let mut suppressed = [0; 5];
-    for seed in 0..scenes {
+    let mut totals = [0; 8];
+    for seed in seeds {
         let scene = OrientedScene::new(seed);
         let (tensors, layout, params) = ([scene.view()], &scene.layout, &scene.params);
         let expected =
@@ -21,18 +22,25 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
         let found = fast.run(Job::new(&tensors, layout, params, &engines::places(layout))).unwrap();
         for (index, (expected, found)) in expected.groups().zip(found.groups()).enumerate() {
             assert_eq!(bits(&found), bits(&expected), "seed {seed}, image {index}: {params:?}");
-            candidates += expected.candidates;
-            left += expected.survivors.len();
-            rejected += expected.rejected;
+            totals[0] += expected.candidates;
+            totals[1] += expected.survivors.len();
+            totals[2] += expected.rejected;
             let is_capped = params.max_candidates != 0
                 || params.max_detections != 0
                 || has_class_limits(params);
             if !is_capped && params.method != Method::None {
                 let less = expected.candidates - expected.survivors.len();
-                suppressed[params.overlap as usize] += less;
+                totals[3 + params.overlap as usize] += less;
             }
         }
     }
+    totals
+}
+
+#[test]
+fn fast_equals_reference_bit_for_bit_and_in_order() {
+    let scenes = engines::scene_count(20_000);
+    let [candidates, left, rejected, suppressed @ ..] = engines::in_parts(scenes, compare);
     println!("{candidates} candidates, {left} survivors, {rejected} rejected, {suppressed:?}");
     let at_least = |count: u64| (count * scenes / 20_000) as usize;
     assert!(

@@ -112,8 +112,11 @@ fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> Counts {
 #[test]
 fn fast_equals_reference_bit_for_bit_and_in_order() {
     let scenes = engines::scene_count(12_000);
-    let Counts { candidates, survivors: left, rejected, further, ties, .. } =
-        fast_equals_reference((0..scenes).map(|seed| (seed, Scene::any(seed))));
+    let [candidates, left, rejected, further, ties] = engines::in_parts(scenes, |seeds| {
+        let Counts { candidates, survivors, rejected, further, ties, .. } =
+            fast_equals_reference(seeds.map(|seed| (seed, Scene::any(seed))));
+        [candidates, survivors, rejected, further, ties]
+    });
     println!("{candidates} candidates, {left} survivors, {rejected} rejected, {ties} ties");
     // The scenes have many candidates to suppress, to keep and to reject.
     let at_least = |count: u64| (count * scenes / 12_000) as usize;
@@ -129,34 +132,38 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
 
 #[test]
 fn each_image_of_a_batch_equals_a_run_of_that_image_alone() {
-    let (mut reference, mut fast) = (Reference::default(), engines::fast());
     let batches = engines::scene_count(20_000);
-    let (mut images, mut left) = (0, 0);
-    for seed in 0..batches {
-        let batch = Scene::batch(seed, 5);
-        let joined = Scene::joined(&batch);
-        let (tensors, layout) = joined.tensors();
-        assert_eq!(layout.images, batch.len(), "seed {seed}: {joined:?}");
-        let found =
-            fast.run(Job::new(&tensors, &layout, &joined.params, &joined.places())).unwrap();
-        let all =
-            reference.run(Job::new(&tensors, &layout, &joined.params, &joined.places())).unwrap();
-        let mut alone = Reference::default();
-        for (index, image) in batch.iter().enumerate() {
-            let (tensors, layout) = image.tensors();
-            let expected = alone
-                .run(Job::new(&tensors, &layout, &image.params, &image.places()))
-                .unwrap()
-                .group(0);
-            assert_eq!(bits(&expected), bits(&all.group(index)), "seed {seed}, image {index}");
-            let found = found.group(index);
-            assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {index}: {image:?}");
-            left += found.survivors.len() as u64;
+    let [images, left] = engines::in_parts(batches, |seeds| {
+        let (mut reference, mut fast) = (Reference::default(), engines::fast());
+        let (mut images, mut left) = (0, 0);
+        for seed in seeds {
+            let batch = Scene::batch(seed, 5);
+            let joined = Scene::joined(&batch);
+            let (tensors, layout) = joined.tensors();
+            assert_eq!(layout.images, batch.len(), "seed {seed}: {joined:?}");
+            let found =
+                fast.run(Job::new(&tensors, &layout, &joined.params, &joined.places())).unwrap();
+            let all = reference
+                .run(Job::new(&tensors, &layout, &joined.params, &joined.places()))
+                .unwrap();
+            let mut alone = Reference::default();
+            for (index, image) in batch.iter().enumerate() {
+                let (tensors, layout) = image.tensors();
+                let expected = alone
+                    .run(Job::new(&tensors, &layout, &image.params, &image.places()))
+                    .unwrap()
+                    .group(0);
+                assert_eq!(bits(&expected), bits(&all.group(index)), "seed {seed}, image {index}");
+                let found = found.group(index);
+                assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {index}: {image:?}");
+                left += found.survivors.len();
+            }
+            images += batch.len();
         }
-        images += batch.len() as u64;
-    }
+        [images, left]
+    });
     println!("{batches} batches of {images} images: {left} survivors");
-    assert!(images > 2 * batches && left > 5 * images);
+    assert!(images as u64 > 2 * batches && left > 5 * images);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine under test: `Cuda` if `NMSFILTER_TEST_BACKEND` is `cuda`, otherwise `Cpu`.
 
+use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::{Arc, LazyLock};
 
 use nmsfilter_core::decoder::Layout;
@@ -39,6 +41,32 @@ pub fn places(layout: &Layout) -> Vec<ImagePlace> {
 pub fn scene_count(count: u64) -> u64 {
     let divisor = std::env::var("NMSFILTER_TEST_FEWER").ok();
     count / divisor.map_or(1, |divisor| divisor.parse().expect("NMSFILTER_TEST_FEWER is a number"))
+}
+
+/// Runs `run` on parts of the seeds below `count`, each in a thread of its own with engines of its own, since a machine with
+/// a GPU has many cores. Returns the sums of the parts' totals.
+pub fn in_parts<const N: usize>(
+    count: u64,
+    run: impl Fn(Range<u64>) -> [usize; N] + Sync,
+) -> [usize; N] {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+    let parts = cores.min(8);
+    let mut totals = [0; N];
+    std::thread::scope(|scope| {
+        let run = &run;
+        let seeds = |part| part * count / parts..(part + 1) * count / parts;
+        let threads = (0..parts).map(|part| scope.spawn(move || run(seeds(part))));
+        for thread in threads.collect::<Vec<_>>() {
+            let part = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+            totals.iter_mut().zip(part).for_each(|(total, part)| *total += part);
+        }
+    });
+    totals
+}
+
+/// Returns true if a test runs this one of its combinations: each, or on the emulated GPU every second.
+pub fn runs_combination(number: usize) -> bool {
+    scene_count(20) > 1 || number.is_multiple_of(2)
 }
 
 /// Fails a test that needs a GPU if the tests run without one. Such tests are marked `#[ignore =
