@@ -86,7 +86,8 @@ fn build(sources: &Path) -> Result<PathBuf, String> {
     let parts =
         ["tests/nvidia", "tests/deepstream/nvmsgconv/stubs", "pipelines/deepstream/no_objects.c"];
     for part in parts {
-        hash(&project::path(part), &mut hasher).map_err(|error| format!("{part}: {error}"))?;
+        hash_files(&project::path(part), &mut hasher)
+            .map_err(|error| format!("{part}: {error}"))?;
     }
     let folder = cache().join(format!("nvidia-kit-{:016x}", hasher.finish()));
     if folder.is_dir() {
@@ -112,7 +113,7 @@ fn build(sources: &Path) -> Result<PathBuf, String> {
 }
 
 /// Hashes a file, or all files of a folder.
-fn hash(path: &Path, hasher: &mut DefaultHasher) -> std::io::Result<()> {
+pub fn hash_files(path: &Path, hasher: &mut DefaultHasher) -> std::io::Result<()> {
     if !path.is_dir() {
         path.file_name().hash(hasher);
         std::fs::read(path)?.hash(hasher);
@@ -122,5 +123,5 @@ fn hash(path: &Path, hasher: &mut DefaultHasher) -> std::io::Result<()> {
         .map(|entry| Ok(entry?.path()))
         .collect::<std::io::Result<Vec<_>>>()?;
     entries.sort();
-    entries.iter().try_for_each(|entry| hash(entry, hasher))
+    entries.iter().try_for_each(|entry| hash_files(entry, hasher))
 }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The libraries of the stand-in: building them for a version, and starting a process that loads
-//! them as DeepStream's.
+//! them as DeepStream's. They are kept, and built again if what they are built from has changed.
 //!
 //! A process loads only one version. To test a version, this program starts itself again, and runs
 //! the tests of the module `inside` there.
 
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gstnmsfilter::deepstream::layout::Version;
 
-use crate::kit::Kit;
+use crate::kit::{Kit, hash_files};
 use crate::standin;
-use crate::support::scratch::Scratch;
 use crate::support::skip::skip;
 use crate::support::{data, engines, project};
 
@@ -48,7 +49,7 @@ pub fn version() -> Version {
 
 /// The stand-in, built for one version.
 pub struct Libraries {
-    folder: Scratch,
+    folder: PathBuf,
     version: u32,
     prefix: &'static str,
 }
@@ -87,17 +88,35 @@ impl Libraries {
         flags: &[String],
         libraries: Option<&Path>,
     ) -> Self {
-        let folder = Scratch::new();
         let mut flags = flags.join(" ");
         if let Ok(others) = std::env::var("CFLAGS") {
             flags = format!("{others} {flags}");
         }
-        let mut command = Command::new(project::path("tests/deepstream/standin/build.sh"));
-        command.arg(&*folder).arg(version.to_string()).args(headers);
+        let mut hasher = DefaultHasher::new();
+        (version, headers, prefix, &flags, libraries, std::env::var_os("CC")).hash(&mut hasher);
+        let folder = format!("standin-{version}-{:016x}", hasher.finish());
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+        let sources = project::path("tests/deepstream/standin");
+        for files in [Some(&*sources), headers].into_iter().flatten() {
+            hash_files(files, &mut hasher).unwrap();
+        }
+        let built_from = hasher.finish().to_string();
+
+        fs::create_dir_all(&folder).unwrap();
+        let complete = folder.join("built-from");
+        // Other tests and processes wait. Dropping the file unlocks it.
+        let lock = File::create(folder.join("lock")).unwrap();
+        lock.lock().unwrap();
+        if fs::read_to_string(&complete).is_ok_and(|text| text == built_from) {
+            return Self { folder, version, prefix };
+        }
+        let mut command = Command::new(sources.join("build.sh"));
+        command.arg(&folder).arg(version.to_string()).args(headers);
         command.envs(libraries.map(|libraries| ("LIBRARIES", libraries)));
         let output = command.env("CFLAGS", flags).env("PREFIX", prefix).output().unwrap();
         let messages = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "the stand-in for {version} does not build: {messages}");
+        fs::write(complete, built_from).unwrap();
         Self { folder, version, prefix }
     }
 
@@ -125,7 +144,7 @@ impl Libraries {
         command
             .envs(variables.iter().copied())
             .env(PATH, path)
-            .env(standin::FOLDER, &*self.folder)
+            .env(standin::FOLDER, &self.folder)
             .env(standin::PREFIX, self.prefix)
             .env(VERSION, format!("{}.{}", self.version / 10, self.version % 10));
         let output = command.output().unwrap();

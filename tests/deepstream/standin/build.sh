@@ -47,7 +47,7 @@ library() {
 }
 if [ -n "${LIBRARIES-}" ]; then
     for name in libnvds_meta.so libnvdsgst_meta.so libnvds_utils.so; do
-        ln -s "$(realpath "$LIBRARIES")/$name" "$folder/$name"
+        ln -sf "$(realpath "$LIBRARIES")/$name" "$folder/$name"
     done
     library libstandin.so nvidia.c surface.c tensors.c read.c \
         -L"$folder" -l:libnvdsgst_meta.so -l:libnvds_meta.so -Wl,-rpath,"$folder"
