@@ -450,11 +450,12 @@ fn tensors_that_are_misread_are_warned_of_once() {
             .ends_with("set the decoder end2end, or class_count = 2 if the model has that many"),
         "{found:?}"
     );
+    assert!(found[1].contains(" are corners, but decoder yolov8 reads centers"), "{found:?}");
     assert!(
-        found[1].starts_with("a score is 3, but scores of decoder yolov8 are probabilities"),
+        found[2].starts_with("a score is 3, but scores of decoder yolov8 are probabilities"),
         "{found:?}"
     );
-    assert_eq!(found.len(), 2);
+    assert_eq!(found.len(), 3);
     handle.check(handle.set_decoder(c"end2end"));
     handle.run(&[rows]).unwrap();
     assert!(warnings(handle.0).is_empty() && warnings(null()).is_empty());

@@ -20,6 +20,11 @@ use crate::geometry::Bounds;
 /// is at most 1/128.
 const MAX_PROBABILITY: f32 = 1.01;
 
+/// Anchors are probably misread if at least this many are rejected per candidate. If a detector's output is read
+/// correctly, no anchor is rejected. But some are rejected if the producer outputs boxes that are partly outside
+/// the frame, or fills unused rows with NaN.
+const REJECTED_PER_CANDIDATE: usize = 3;
+
 /// Most anchors of a detector are background if its output has at least this many anchors. Synthetic outputs and
 /// lists of boxes that have already been selected can have many candidates. So only shapes that are easily confused
 /// are judged: rows of anchors without objectness, which YOLOv5 has with objectness; and two scores per box, which
@@ -227,9 +232,7 @@ impl Evidence {
         if self.is_empty() {
             return None;
         }
-        // If a detector's output is read correctly, no anchor is rejected. But some are if the producer outputs boxes
-        // that are partly outside the frame, or fills unused rows with NaN.
-        if rejected >= candidates {
+        if rejected >= REJECTED_PER_CANDIDATE * candidates {
             let is_all = candidates == 0 && rejected >= anchors;
             let reading = reading.boxes;
             return Some(if is_all {

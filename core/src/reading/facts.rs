@@ -47,7 +47,7 @@ pub(super) fn notices(
     findings.into_iter().flatten().map(Notice).collect()
 }
 
-/// The notices that follow from the numbers of the first buffer, if they are in host memory.
+/// The notices that follow from the numbers of the first buffer, which are copied from device memory if that can be mapped.
 pub(super) fn number_notices(choice: &Choice, tensors: &[TensorView<'_>]) -> Vec<Notice> {
     let (decoder, group) = (choice.decoder.name(), &choice.layout.groups[0]);
     let corners = decoder::misread_corners(tensors, choice).map(|(corners, all)| {

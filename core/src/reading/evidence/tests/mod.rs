@@ -101,10 +101,10 @@ fn frames_without_objects_contradict_nothing() {
 #[test]
 fn rejected_anchors_contradict_the_reading_if_candidates_are_few() {
     assert_eq!(found_in_counts(1, 0), None);
-    assert_eq!(found_in_counts(10, 9), None);
+    assert_eq!(found_in_counts(10, 29), None);
     let is_rejected =
         |contradiction: Option<Finding>| matches!(contradiction, Some(Finding::Rejected { .. }));
-    assert!(is_rejected(found_in_counts(10, 10)));
+    assert!(is_rejected(found_in_counts(10, 30)));
     assert!(is_rejected(found_in_counts(0, 1)));
     assert!(is_rejected(found_in_counts(0, ANCHORS - 1)));
     let all = found_in_counts(0, ANCHORS);
