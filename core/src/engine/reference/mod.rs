@@ -75,7 +75,7 @@ impl Reference {
         let mut candidates = Vec::new();
         let mut rejected = 0;
         for image in &images {
-            image.decode(layout, params, &mut candidates, &mut rejected);
+            rejected += image.decode(&mut candidates);
         }
         let count = candidates.len();
         candidates.sort_by(rank);
@@ -84,7 +84,7 @@ impl Reference {
             Some(column) => {
                 let row = |candidate: &Candidate| {
                     let image = candidate.detection.anchor as usize / layout.anchors();
-                    images[image].row(layout, column, &candidate.detection)
+                    images[image].row(column, &candidate.detection).collect()
                 };
                 candidates.iter().map(row).collect()
             }
@@ -104,10 +104,8 @@ impl Reference {
         let image_of = |survivor: &Detection| &images[survivor.anchor as usize / layout.anchors()];
         for survivor in kept.iter().map(|&index| &found[index]) {
             let image = image_of(survivor);
-            let (anchors, anchor) = image.locate(layout, survivor);
-            for (field, column) in anchors.columns.iter().zip(&layout.columns) {
-                let components = 0..column.components;
-                self.columns.extend(components.map(|c| image.number(field, anchor, c)));
+            for column in 0..layout.columns.len() {
+                self.columns.extend(image.row(column, survivor));
             }
         }
         if let Some(prototypes) = &layout.prototypes {
@@ -117,7 +115,7 @@ impl Reference {
                 let grid = MaskGrid::new(layout, prototypes, params, image.place);
                 let place = memory.place(grid.area(survivor), first_byte);
                 self.mask_places.push(place);
-                self.add_mask(layout, prototypes, &grid, place, image, survivor);
+                self.add_mask(prototypes, &grid, place, image, survivor);
             }
             let places = self.mask_places.split_off(first);
             self.mask_places.extend(kept.iter().map(|&index| places[index]));
@@ -129,7 +127,6 @@ impl Reference {
     /// Adds the bits of a survivor's mask.
     fn add_mask(
         &mut self,
-        layout: &Layout,
         prototypes: &Prototypes,
         grid: &MaskGrid,
         place: MaskPlace,
@@ -141,12 +138,10 @@ impl Reference {
         }
         let words = place.area.words() as usize;
         self.mask_bytes.resize(place.first + words * WORD_BYTES as usize, 0);
-        let (anchors, anchor) = image.locate(layout, survivor);
         let logit = |[column, row]: [u32; 2]| {
             let pixel = row as usize * prototypes.width + column as usize;
-            let products = (0..layout.columns[prototypes.column].components).map(|channel| {
-                let coefficient =
-                    image.number(&anchors.columns[prototypes.column], anchor, channel);
+            let coefficients = image.row(prototypes.column, survivor).enumerate();
+            let products = coefficients.map(|(channel, coefficient)| {
                 coefficient * image.number(&prototypes.field, pixel, channel)
             });
             products.fold(0.0, |sum, product| sum + product)
@@ -185,6 +180,8 @@ impl<'a> ImageGroup<'a> {
         let place = &self.places[index];
         Ok(Image {
             tensors: self.tensors,
+            layout: self.layout,
+            params: self.params,
             elements,
             index: image,
             first_anchor: index * self.layout.anchors(),
@@ -197,6 +194,8 @@ impl<'a> ImageGroup<'a> {
 /// An image with access to its numbers.
 struct Image<'a> {
     tensors: &'a [TensorView<'a>],
+    layout: &'a Layout,
+    params: &'a Params,
     /// The elements of each tensor of the layout.
     elements: Vec<Option<Elements<'a>>>,
     /// The index of the image in the tensors.
@@ -218,25 +217,21 @@ impl Image<'_> {
     }
 
     /// The numbers of a column of a candidate.
-    fn row(&self, layout: &Layout, column: usize, candidate: &Detection) -> Vec<f32> {
-        let (group, anchor) = self.locate(layout, candidate);
-        let components = 0..layout.columns[column].components;
-        components.map(|c| self.number(&group.columns[column], anchor, c)).collect()
+    fn row(&self, column: usize, candidate: &Detection) -> impl Iterator<Item = f32> {
+        let (group, anchor) = self.locate(candidate.anchor as usize - self.first_anchor);
+        let components = 0..self.layout.columns[column].components;
+        components.map(move |c| self.number(&group.columns[column], anchor, c))
     }
 
-    /// The group that contains a survivor's anchor, and the anchor's number in it.
-    fn locate<'l>(&self, layout: &'l Layout, survivor: &Detection) -> (&'l Group, usize) {
-        locate(layout, survivor.anchor as usize - self.first_anchor)
+    /// The group of an anchor of the image, and the anchor's number in it.
+    fn locate(&self, anchor: usize) -> (&Group, usize) {
+        self.layout.locate(anchor).expect("an anchor is in a group")
     }
 
-    /// Adds the image's candidates, and the number of rejected anchors or pairs.
-    fn decode(
-        &self,
-        layout: &Layout,
-        params: &Params,
-        candidates: &mut Vec<Candidate>,
-        rejected: &mut usize,
-    ) {
+    /// Adds the image's candidates. Returns the number of rejected anchors or pairs.
+    fn decode(&self, candidates: &mut Vec<Candidate>) -> usize {
+        let Self { layout, params, .. } = *self;
+        let mut rejected = 0;
         // Without anchors no element is read, because `validate` then does not check offsets and
         // strides.
         let count = layout.count.filter(|_| layout.anchors() > 0);
@@ -252,30 +247,26 @@ impl Image<'_> {
             Some(pairs) => {
                 let number = |row, component| self.number(&pairs.field, row, component);
                 let mut named = Vec::new();
-                *rejected += formula::pairs(layout, pairs, self.index, number, &mut named);
+                rejected += formula::pairs(layout, pairs, self.index, number, &mut named);
                 named.into_iter().map(|(anchor, score)| (anchor, Some(score))).collect()
             }
             None => (0..valid).flat_map(|anchor| all.iter().map(move |&it| (anchor, it))).collect(),
         };
         for (anchor, pair) in pairs.into_iter().filter(|&(anchor, _)| anchor < valid) {
-            match self.decode_anchor(layout, params, anchor, pair) {
+            match self.decode_anchor(anchor, pair) {
                 Verdict::Candidate(candidate) => candidates.push(candidate),
-                Verdict::Rejected => *rejected += 1,
+                Verdict::Rejected => rejected += 1,
                 Verdict::Dropped => {}
             }
         }
+        rejected
     }
 
     /// Applies the rules to an anchor, or to the pair of the anchor and the class of score `pair`.
-    fn decode_anchor(
-        &self,
-        layout: &Layout,
-        params: &Params,
-        anchor: usize,
-        pair: Option<usize>,
-    ) -> Verdict {
+    fn decode_anchor(&self, anchor: usize, pair: Option<usize>) -> Verdict {
+        let Self { layout, params, .. } = *self;
         let index = self.first_anchor + anchor;
-        let ((group, anchor), rule) = (locate(layout, anchor), &layout.score);
+        let ((group, anchor), rule) = (self.locate(anchor), &layout.score);
         let number = |field: &Field, anchor, component| self.number(field, anchor, component);
         let DecodePlace { scale, visible, edges, .. } = self.decode_place;
         let class_of = |component: usize| rule.first_class + component as u32;
@@ -378,10 +369,8 @@ impl Image<'_> {
             return Verdict::Dropped;
         }
         let sizes = self.decode_place.sizes(params, class);
-        if width < sizes.min[0] || height < sizes.min[1] {
-            return Verdict::Dropped;
-        }
-        if width > sizes.max[0] || height > sizes.max[1] {
+        let is_outside = |side: f32, axis: usize| side < sizes.min[axis] || side > sizes.max[axis];
+        if is_outside(width, 0) || is_outside(height, 1) {
             return Verdict::Dropped;
         }
         if !visible.intersects([x1, y1, x2, y2]) {
@@ -410,11 +399,6 @@ fn logit_of(grid: &MaskGrid, [x, y]: [u32; 2], logit: impl Fn([u32; 2]) -> f32) 
     };
     let (p, q) = (of_row(y.first), of_row(y.second));
     p + (q - p) * y.weight
-}
-
-/// The group of an anchor, and the anchor's number in it.
-fn locate(layout: &Layout, anchor: usize) -> (&Group, usize) {
-    layout.locate(anchor).expect("an anchor is in a group")
 }
 
 /// The indices of the survivors that the limits of classes and of the image keep.
