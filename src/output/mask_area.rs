@@ -21,7 +21,9 @@ impl MaskPixels {
         let prototypes = layout.prototypes.filter(|_| params.mask_size == MaskSize::Prototypes);
         let in_model = prototypes.map(|prototypes| {
             let model = place.mask_model_size(layout, &prototypes);
-            let size = [prototypes.width, prototypes.height];
+            // A conversion of 32 bits has no branch, which valgrind reports where a compiler makes it in advance, although the
+            // layout has no prototypes.
+            let size = [prototypes.width, prototypes.height].map(|side| side as u32);
             [0, 1].map(|axis| model[axis] / size[axis] as f32)
         });
         Self { in_model }

@@ -92,7 +92,7 @@ impl<T: Pod> Cached<T> {
             return Ok((self.upload.address(), 0));
         }
         let provided = (self.upload.copy(stream, bytes)?, bytes.len() as u64);
-        std::mem::swap(&mut self.values, &mut self.computed);
+        self.values.clone_from(&self.computed);
         Ok(provided)
     }
 }
