@@ -93,7 +93,7 @@ fn several_divisions_of_an_anchors_numbers_are_an_error_that_names_what_decides(
                 "1 class and 26 keypoints of 2 numbers, or 2 classes and 17 keypoints of 3 numbers",
             ),
             (29, "1 class and 8 keypoints of 3 numbers, or 1 class and 12 keypoints of 2 numbers"),
-            // Two, and that of a person's keypoints.
+            // Two divisions, and one for a person's keypoints.
             (
                 68,
                 "1 class and 21 keypoints of 3 numbers, or 2 classes and 31 keypoints of 2 numbers, or 13 classes and \

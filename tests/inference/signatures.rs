@@ -269,7 +269,7 @@ fn no_object_is_the_last_class_of_transformers_detr() {
         return;
     }
     // Models for COCO have 91 numbers of classes, and a score for no object. With others, the scores can be of DETR or of
-    // RT-DETR; 80 are those of RT-DETR for COCO, unless most queries have no object.
+    // RT-DETR; 80 make it RT-DETR for COCO, unless most queries have no object.
     for scores in [92, 91, 80] {
         let [mut boxes, mut logits] = detr(|object| {
             let mut row = vec![1e-6f32; scores];
@@ -307,7 +307,7 @@ fn no_object_is_the_last_class_of_transformers_detr() {
     }
 }
 
-/// 92 scores are those of DETR for COCO, unless those of most of many queries are below 0.
+/// 92 scores make a model DETR for COCO, unless the scores of most of many queries are below 0.
 #[test]
 fn sigmoid_scores_of_92_classes_are_refused() {
     if !has_onnx_runtime() {

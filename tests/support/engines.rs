@@ -43,7 +43,7 @@ pub fn scene_count(count: u64) -> u64 {
     count / divisor.map_or(1, |divisor| divisor.parse().expect("NMSFILTER_TEST_FEWER is a number"))
 }
 
-/// Runs `run` on parts of the seeds below `count`, each in a thread of its own with engines of its own, since a machine with
+/// Runs `run` on parts of the seeds below `count`, each in a separate thread with separate engines, since a machine with
 /// a GPU has many cores. Returns the sums of the parts' totals.
 pub fn in_parts<const N: usize>(
     count: u64,

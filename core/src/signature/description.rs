@@ -175,7 +175,7 @@ pub enum OutputError {
     Background {
         /// The tensor, as displayed.
         tensor: String,
-        /// Whether the last logit should be that of no object.
+        /// Whether the last logit should mean no object.
         background: bool,
     },
     /// Its rows are of several pictures.

@@ -63,7 +63,7 @@ pub struct Pattern {
     pub meaning: &'static str,
     /// True if the first number of an output's rows is the number of their picture in the batch.
     pub has_images: bool,
-    /// Whether the last logit of an output is that of a background; `None` if there is nothing to compare.
+    /// Whether the last logit of an output means background; `None` if there is nothing to compare.
     pub background: Option<bool>,
     /// For an output of scores: the id if the numbers from this column on are logits.
     pub logits: Option<(&'static str, usize)>,
@@ -165,7 +165,7 @@ pub fn find_with(
     all().iter().filter(|signature| signature.is_of(inputs, outputs, &is_in_file)).collect()
 }
 
-/// Returns those of a model's signatures that are taken where none is named: the usual ones, if any.
+/// Returns the signatures of a model that are taken where no name is given: the usual ones, if any.
 pub fn usual(mut found: Vec<&'static Signature>) -> Vec<&'static Signature> {
     let has_usual = found.iter().any(|it| it.is_usual);
     found.retain(|it| it.is_usual || !has_usual);

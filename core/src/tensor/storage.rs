@@ -46,7 +46,7 @@ impl Storage<'_> {
         self.any(&|memory| matches!(memory, Storage::Device(_)))
     }
 
-    /// Returns true if `test` does for the memory, or for that of an image.
+    /// Returns true if `test` does for the memory, or for the memory of an image.
     fn any(&self, test: &dyn Fn(&Storage<'_>) -> bool) -> bool {
         match self {
             // Not recursive: images of images are an error of every access.

@@ -163,7 +163,7 @@ pub(super) struct FrameCounts {
     pub candidates: usize,
     pub survivors: usize,
     pub rejected: usize,
-    /// Empty if there is none yet.
+    /// Empty before the first frame.
     pub engine: &'static str,
     pub device: DeviceWork,
 }
