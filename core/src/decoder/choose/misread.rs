@@ -151,6 +151,9 @@ pub fn misread_corners(tensors: &[TensorView<'_>], choice: &Choice) -> Option<(u
 /// Returns true if `choice` takes scores of the first image for logits that all are from 0 to 1. Logits are of both signs.
 pub fn are_probabilities(tensors: &[TensorView<'_>], choice: &Choice) -> bool {
     let score = choice.layout.score;
+    if score.activation == Activation::None {
+        return false;
+    }
     let probabilities = |group: &Group| {
         let number = HostImages::new(&tensors[group.scores.tensor]).ok()?.numbers(0).ok()?;
         let numbers = (0..group.anchors)
@@ -165,11 +168,10 @@ pub fn are_probabilities(tensors: &[TensorView<'_>], choice: &Choice) -> bool {
         are.then_some((len, sum))
     };
     let all = choice.layout.groups.iter().map(probabilities).collect::<Option<Vec<_>>>();
-    score.activation != Activation::None
-        && all.is_some_and(|all| {
-            all.iter().map(|(len, _)| len).sum::<usize>() >= MANY_NUMBERS
-                && all.iter().any(|(_, sum)| *sum > 0.0)
-        })
+    all.is_some_and(|all| {
+        all.iter().map(|(len, _)| len).sum::<usize>() >= MANY_NUMBERS
+            && all.iter().any(|(_, sum)| *sum > 0.0)
+    })
 }
 
 /// Compares the numbers of the first image with what `choice` takes them for.
