@@ -4,7 +4,7 @@
 # cores. Run it as root, or as a user with sudo, on Debian 12, Debian 13 or Ubuntu 24.04. It
 # installs what is missing.
 #
-# With --all, the following is added. It takes 25 minutes, or 40 if nothing is kept from earlier
+# With --all, the following is added. It takes 19 minutes, or 40 if nothing is kept from earlier
 # runs.
 #
 # - Documentation, the other configurations of the build, benchmarks, the fuzzer and DeepStream's
