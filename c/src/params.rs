@@ -288,7 +288,13 @@ impl Params {
             )?,
             edge_margin: edge_margin(self.edge_margin),
             edge_score: self.edge_score,
-            multi_label: self.selects_pairs() || flag("params: multi_label", self.multi_label)?,
+            multi_label: match self.multi_label {
+                number @ 0..=2 => number > 0,
+                other => {
+                    let text = format!("params: multi_label: expected 0, 1 or 2, got {other}");
+                    return Err(Failure::argument(text));
+                }
+            },
             max_candidates: self.max_candidates,
             max_detections: self.max_detections,
             masks: flag("params: masks", self.masks)?,

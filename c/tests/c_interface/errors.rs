@@ -112,7 +112,7 @@ fn settings_that_are_none_are_errors() {
     const THRESHOLDS: &[f32; 2] = &[0.5, f32::NAN];
     let handle = Handle::new();
     type Change = fn(&mut Params);
-    let of_params: [(Change, &str); 23] = [
+    let of_params: [(Change, &str); 24] = [
         (
             |params| params.size = 0,
             "params: expected a size of at least 168, got 0; set it to sizeof(NmsfilterParams)",
@@ -125,6 +125,7 @@ fn settings_that_are_none_are_errors() {
         (|params| params.method = 13, "params: method: expected an NmsfilterMethod, got 13"),
         (|params| params.overlap = 5, "params: overlap: expected an NmsfilterOverlap, got 5"),
         (|params| params.class_agnostic = 2, "params: class_agnostic: expected 0 or 1, got 2"),
+        (|params| params.multi_label = 3, "params: multi_label: expected 0, 1 or 2, got 3"),
         (|params| params.masks = u32::MAX, "params: masks: expected 0 or 1, got 4294967295"),
         (|params| params.mask_size = 2, "params: mask_size: expected an NmsfilterMaskSize, got 2"),
         (
