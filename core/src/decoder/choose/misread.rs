@@ -137,7 +137,10 @@ pub fn misread_corners(tensors: &[TensorView<'_>], choice: &Choice) -> Option<(u
     if layout.boxes.format != BoxFormat::Center || !layout.groups.iter().all(has_box) {
         return None;
     }
-    let (boxes, _) = boxes_of(tensors, choice).ok()?;
+    let mut boxes = Vec::new();
+    for group in &layout.groups {
+        boxes.extend(boxes_of(tensors, group).ok()?.map(|(_, numbers)| numbers));
+    }
     if is_decoded(layout) {
         return are_corners(layout, &boxes).then_some((count(&boxes, is_ordered), boxes.len()));
     }
@@ -154,59 +157,64 @@ pub fn are_probabilities(tensors: &[TensorView<'_>], choice: &Choice) -> bool {
     if score.activation == Activation::None {
         return false;
     }
-    let probabilities = |group: &Group| {
-        let number = HostImages::new(&tensors[group.scores.tensor]).ok()?.numbers(0).ok()?;
-        let numbers = (0..group.anchors)
-            .flat_map(|row| (0..score.columns()).map(move |component| (row, component)));
-        let mut numbers =
-            numbers.map(|(row, component)| number(group.scores.index(row, component)));
-        let (mut len, mut sum) = (0, 0.0);
-        let are = numbers.all(|number| {
-            (len, sum) = (len + 1, sum + number);
-            (0.0..=1.0).contains(&number)
-        });
-        are.then_some((len, sum))
-    };
-    let all = choice.layout.groups.iter().map(probabilities).collect::<Option<Vec<_>>>();
-    all.is_some_and(|all| {
-        all.iter().map(|(len, _)| len).sum::<usize>() >= MANY_NUMBERS
-            && all.iter().any(|(_, sum)| *sum > 0.0)
-    })
+    let (mut len, mut greatest) = (0, 0.0);
+    for group in &choice.layout.groups {
+        let Ok(number) = reader(tensors, &group.scores) else { return false };
+        for row in 0..group.anchors {
+            for component in 0..score.columns() {
+                let number = number(row, component);
+                if !(0.0..=1.0).contains(&number) {
+                    return false;
+                }
+                (len, greatest) = (len + 1, number.max(greatest));
+            }
+        }
+    }
+    len >= MANY_NUMBERS && greatest > 0.0
 }
 
 /// Compares the numbers of the first image with what `choice` takes them for.
 pub(super) fn contradiction(tensors: &[TensorView<'_>], choice: &Choice) -> Contradiction {
     let layout = &choice.layout;
     let has_box = |group: &Group| group.box_components(&layout.boxes) >= 4;
-    match layout.groups.iter().all(has_box).then(|| boxes_of(tensors, choice)) {
+    match layout.groups.iter().all(has_box).then(|| boxes_and_wrong(tensors, choice)) {
         Some(Ok((boxes, wrong))) if !boxes.is_empty() => compare(layout, &boxes, wrong),
         _ => Contradiction::None,
     }
 }
 
-/// The numbers of boxes, without rows of zeros, which are no detections; and how many have a number that is no class, or
-/// a score that is no probability.
+/// The numbers of a field of the first image, by row and component.
+fn reader(
+    tensors: &[TensorView<'_>],
+    field: &Field,
+) -> Result<impl Fn(usize, usize) -> f32, TensorError> {
+    let (field, number) = (*field, HostImages::new(&tensors[field.tensor])?.numbers(0)?);
+    Ok(move |row, component| number(field.index(row, component)))
+}
+
+/// The rows of a group with the numbers of their boxes, without rows of zeros, which are no detections.
 fn boxes_of(
+    tensors: &[TensorView<'_>],
+    group: &Group,
+) -> Result<impl Iterator<Item = (usize, [f32; 4])>, TensorError> {
+    let number = reader(tensors, &group.boxes)?;
+    let boxes = (0..group.anchors).map(move |row| (row, [0, 1, 2, 3].map(|at| number(row, at))));
+    Ok(boxes.filter(|(_, numbers)| *numbers != [0.0; 4]))
+}
+
+/// The numbers of all boxes, and how many have a number that is no class, or a score that is no probability.
+fn boxes_and_wrong(
     tensors: &[TensorView<'_>],
     choice: &Choice,
 ) -> Result<(Vec<[f32; 4]>, usize), TensorError> {
-    let read = |field: &Field| {
-        let (field, number) = (*field, HostImages::new(&tensors[field.tensor])?.numbers(0)?);
-        Ok::<_, TensorError>(move |row, component| number(field.index(row, component)))
-    };
     let score = choice.layout.score;
     let are_probabilities =
         choice.decoder.scores() == Scores::Probabilities && score.activation == Activation::None;
     let (mut boxes, mut wrong) = (Vec::new(), 0);
     for group in &choice.layout.groups {
-        let of_box = read(&group.boxes)?;
-        let of_score = are_probabilities.then(|| read(&group.scores)).transpose()?;
-        let of_class = group.class.as_ref().map(read).transpose()?;
-        for row in 0..group.anchors {
-            let numbers = [0, 1, 2, 3].map(|component| of_box(row, component));
-            if numbers == [0.0; 4] {
-                continue;
-            }
+        let of_score = are_probabilities.then(|| reader(tensors, &group.scores)).transpose()?;
+        let of_class = group.class.as_ref().map(|field| reader(tensors, field)).transpose()?;
+        for (row, numbers) in boxes_of(tensors, group)? {
             boxes.push(numbers);
             let is_class = |class: f32| class >= -1.0 && class.fract() == 0.0;
             let is_wrong = |score: f32| !(-0.01..=1.01).contains(&score);
