@@ -9,7 +9,8 @@
 #                PTX for 7.0 or 7.5 takes as many registers and more instructions
 #   *.sm_80.ptx  ISA 7.4: 8.0 and up, drivers from CUDA 11.4 on; warp reductions in one
 #                instruction, and nanosleep as the backoff
-#   *.sm_90.ptx  ISA 7.8: 9.0 and up, drivers from CUDA 11.8 on; programmatic dependent launch
+#   *.sm_90.ptx  ISA 8.2: 9.0 and up, drivers from CUDA 12.2 on (older ones take sm_80); programmatic
+#                dependent launch, and logical operations that combine their result with a predicate
 set -eu
 cd "$(dirname "$0")"
 out=${1:-ptx}
@@ -33,7 +34,7 @@ build() {
         -std=c++17 -O3 -ffp-contract=off -Wall -Wextra -Werror -S "$1.cu" -o "$out/$1.$2.ptx"
 }
 jobs=
-for file in 'nmsfilter sm_60 ptx63' 'nmsfilter sm_80 ptx74' 'nmsfilter sm_90 ptx78' 'resample sm_60 ptx63' 'paper sm_60 ptx63'; do
+for file in 'nmsfilter sm_60 ptx63' 'nmsfilter sm_80 ptx74' 'nmsfilter sm_90 ptx82' 'resample sm_60 ptx63' 'paper sm_60 ptx63'; do
     # shellcheck disable=SC2086 # three words
     build $file &
     jobs="$jobs $!"

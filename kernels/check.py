@@ -61,8 +61,8 @@ def main() -> None:
         for architecture in ARCHITECTURES
         if is_loaded(ptx, architecture)
     ]
-    # The oldest toolkit, too, whose driver compiles the same file.
-    oldest = [(ptx, max(least[ptx], 87), toolkits["11"]) for ptx in files]
+    # The oldest toolkit, too, whose driver compiles the same file; that of sm_90 is above.
+    oldest = [(ptx, max(least[ptx], 87), toolkits["11"]) for ptx in files if least[ptx] < 90]
     rows, spills = {}, []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         reports = pool.map(lambda job: assemble(job[2], job[0], job[1]), jobs + oldest)

@@ -28,7 +28,7 @@ fetch() {
     touch "$tools/$1/.complete"
 }
 fetch 11 nvidia-cuda-nvcc-cu11==11.8.89
-fetch 12 nvidia-cuda-nvcc-cu12==12.9.86
+fetch 12 nvidia-cuda-nvcc-cu12==12.2.140
 fetch 13 nvidia-cuda-nvcc==13.5.37
 
 python3 check.py "$tools" ptx

@@ -80,8 +80,9 @@ DEVICE void count_outranking(RankKey key, RankKey query_key, MantissaCounter &co
 
 // Adds `Bit` to `pairs` if `key` outranks `query_key` and the proxy boxes intersect. The assembler
 // shares the comparison of the keys with count_outranking: both functions together are eight
-// instructions. One subtraction compares two coordinates, and its signs show which is greater.
-// Differences of infinities have no sign, so that such boxes intersect.
+// instructions, and seven where PTX can combine a logical operation with a predicate. One
+// subtraction compares two coordinates, and its signs show which is greater. Differences of
+// infinities have no sign, so that such boxes intersect.
 template <uint32_t Bit>
 DEVICE void mark_intersecting(RankKey key, const ProxyBox &proxy, RankKey query_key,
                               const ProxyBox &query_proxy, MantissaCounter &pairs) {
@@ -92,9 +93,15 @@ DEVICE void mark_intersecting(RankKey key, const ProxyBox &proxy, RankKey query_
         "    setp.gt.u64 p, %1, %2;\n"
         "    sub.f16x2 a, %7, %4;\n"
         "    sub.f16x2 b, %5, %6;\n"
+#if __CUDA_ARCH__ >= 900
+        "    not.pred p, p;\n"
+        "    lop3.or.b32 a|p, a, b, 0x80008000, 0xa8, p;\n"
+        "    @!p add.f32 %0, %0, %3;\n"
+#else
         "    lop3.b32 a, a, b, 0x80008000, 0xa8;\n"
         "    setp.eq.and.u32 p, a, 0, p;\n"
         "    @p add.f32 %0, %0, %3;\n"
+#endif
         "}"
         : "+f"(pairs.value)
         : "l"(key.bits), "l"(query_key.bits), "f"(float(Bit)), "r"(proxy.low), "r"(proxy.high),
