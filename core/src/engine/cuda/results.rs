@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory that the kernels write results to, and how to wait for them.
 
+use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,13 @@ const POLL_INTERVAL: [Duration; 2] = [Duration::from_micros(50), Duration::from_
 const DRIVER_INTERVAL: Duration = Duration::from_millis(5);
 /// The time after which a launch counts as hung.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+/// With more engines than cores, a thread lets others run once in so many launches. Otherwise streams at full load
+/// have the cores for the scheduler's time slices in turn, and a frame in a hundred waits several milliseconds.
+const LAUNCHES_PER_TURN: u32 = 3;
+
+/// The engines in this process.
+static ENGINES: AtomicUsize = AtomicUsize::new(0);
 
 /// The size of results. Each group has a header, and then `capacity` detections, of which the first
 /// are the group's survivors. A row of columns per detection follows, then `mask_words` words of
@@ -101,13 +109,23 @@ pub(super) struct Results {
     buffer: PinnedBuffer,
     /// The running mean of waiting times.
     mean_wait: Duration,
+    cores: usize,
+    launches: u32,
 }
 
 impl Results {
     pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
         let size = ResultSize { capacity: 0, groups: 1, column_components: 0, mask_words: 0 };
         let buffer = PinnedBuffer::new(device, size.bytes())?;
-        Ok(Self { device: device.clone(), size, buffer, mean_wait: Duration::ZERO })
+        ENGINES.fetch_add(1, Ordering::Relaxed);
+        Ok(Self {
+            device: device.clone(),
+            size,
+            buffer,
+            mean_wait: Duration::ZERO,
+            cores: thread::available_parallelism().map_or(1, NonZero::get),
+            launches: 0,
+        })
     }
 
     /// Makes room for results of exactly `size`. The addresses change.
@@ -136,6 +154,12 @@ impl Results {
     /// The wait also ends when the launch's work has ended, when the stream reports an error (a
     /// lost GPU, or a fault of another kernel), or after [`TIME_LIMIT`].
     pub fn wait(&mut self, stream: &Stream, groups: u32) -> Result<(), EngineError> {
+        self.launches = self.launches.wrapping_add(1);
+        if self.launches.is_multiple_of(LAUNCHES_PER_TURN)
+            && ENGINES.load(Ordering::Relaxed) > self.cores
+        {
+            thread::yield_now();
+        }
         let began = Instant::now();
         let spin_time = if self.mean_wait < SPIN_TIME { SPIN_TIME } else { SHORT_SPIN_TIME };
         for group in 0..groups {
@@ -245,6 +269,12 @@ impl Results {
         // SAFETY: the header is inside the buffer, which is aligned to a page. While the GPU may
         // write to this word, it is only accessed atomically.
         unsafe { AtomicU32::from_ptr(self.buffer.as_ptr().add(detections_offset(group)).cast()) }
+    }
+}
+
+impl Drop for Results {
+    fn drop(&mut self) {
+        ENGINES.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
