@@ -5,12 +5,10 @@
 //! no branches, so that the compiler vectorizes loops over pairs. Oriented boxes have a separate
 //! test ([`oriented`](super::oriented)).
 
-use std::marker::PhantomData;
-
-use super::super::{Detection, Params};
+use super::super::{Detection, Overlap, Params};
 use super::block::Block;
 use crate::geometry::oriented::Rectangle;
-use crate::geometry::overlap::{Measure, Measured, Pair, Visitor};
+use crate::geometry::overlap::{Measured, Pair};
 use crate::geometry::{Corners, greater, lesser};
 
 /// A candidate's box with its area. For an oriented candidate, the box is the bounds, `shape` is the
@@ -40,42 +38,37 @@ impl<S> Entry<S> {
 /// Additional data that a test needs besides the upright box.
 pub(super) trait Shape: Copy + Default {
     /// Calls `work` with the test that is compiled for the parameters.
-    fn with_test<W: WithTest<Self>>(params: &Params, work: W) -> W::Output;
+    fn with_test(params: &Params, work: impl WithTest<Self>);
 }
 
 impl Shape for () {
     #[inline(always)]
-    fn with_test<W: WithTest<()>>(params: &Params, work: W) -> W::Output {
-        params.overlap.visit(OfMeasure { params, work })
+    fn with_test(params: &Params, work: impl WithTest<()>) {
+        match params.overlap {
+            Overlap::Iou => of_measure::<{ Overlap::Iou as usize }>(params, work),
+            Overlap::Representative => {
+                of_measure::<{ Overlap::Representative as usize }>(params, work);
+            }
+            Overlap::Smaller => of_measure::<{ Overlap::Smaller as usize }>(params, work),
+            Overlap::Diou => of_measure::<{ Overlap::Diou as usize }>(params, work),
+            Overlap::ProbIou => unreachable!("`validate` has checked it"),
+        }
+    }
+}
+
+#[inline(always)]
+fn of_measure<const OVERLAP: usize>(params: &Params, work: impl WithTest<()>) {
+    match (params.threshold_inclusive, params.pixel_offset != 0.0) {
+        (false, false) => work.run::<Test<OVERLAP, false, false>>(),
+        (false, true) => work.run::<Test<OVERLAP, false, true>>(),
+        (true, false) => work.run::<Test<OVERLAP, true, false>>(),
+        (true, true) => work.run::<Test<OVERLAP, true, true>>(),
     }
 }
 
 /// Work with the test for some parameters.
 pub(super) trait WithTest<S> {
-    type Output;
-
-    fn run<C: Conflict<Shape = S>>(self) -> Self::Output;
-}
-
-/// Work with the [`Test`] of the measure that calls this visitor.
-struct OfMeasure<'a, W> {
-    params: &'a Params,
-    work: W,
-}
-
-impl<W: WithTest<()>> Visitor for OfMeasure<'_, W> {
-    type Output = W::Output;
-
-    #[inline(always)]
-    fn visit<M: Measure>(self) -> W::Output {
-        let Self { params, work } = self;
-        match (params.threshold_inclusive, params.pixel_offset != 0.0) {
-            (false, false) => work.run::<Test<M, false, false>>(),
-            (false, true) => work.run::<Test<M, false, true>>(),
-            (true, false) => work.run::<Test<M, true, false>>(),
-            (true, true) => work.run::<Test<M, true, true>>(),
-        }
-    }
+    fn run<C: Conflict<Shape = S>>(self);
 }
 
 /// A test for conflicts between boxes. Each test is a type, so that loops over pairs have no
@@ -83,6 +76,12 @@ impl<W: WithTest<()>> Visitor for OfMeasure<'_, W> {
 pub(super) trait Conflict: Copy {
     /// Additional data that the test needs besides the upright box.
     type Shape: Shape;
+
+    /// The test in which an overlap equal to the threshold is no conflict.
+    type Strict: Conflict<Shape = Self::Shape>;
+
+    /// The measure.
+    const OVERLAP: Overlap;
 
     /// Makes the test. `threshold` belongs to the candidate of lower rank.
     fn new(params: &Params, threshold: f32) -> Self;
@@ -115,19 +114,21 @@ pub(super) trait Conflict: Copy {
 /// The tests for all [`Params`]. A test depends on three things: the measure, the treatment of an
 /// overlap equal to the threshold, and the pixel offset.
 #[derive(Clone, Copy)]
-pub(super) struct Test<M, const INCLUSIVE: bool, const OFFSET: bool> {
+pub(super) struct Test<const OVERLAP: usize, const INCLUSIVE: bool, const OFFSET: bool> {
     threshold: f32,
     offset: f32,
-    measure: PhantomData<M>,
 }
 
-impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool> Conflict
-    for Test<M, INCLUSIVE, OFFSET>
+impl<const OVERLAP: usize, const INCLUSIVE: bool, const OFFSET: bool> Conflict
+    for Test<OVERLAP, INCLUSIVE, OFFSET>
 {
     type Shape = ();
+    type Strict = Test<OVERLAP, false, OFFSET>;
+
+    const OVERLAP: Overlap = Overlap::ALL[OVERLAP];
 
     fn new(params: &Params, threshold: f32) -> Self {
-        Self { threshold, offset: params.pixel_offset, measure: PhantomData }
+        Self { threshold, offset: params.pixel_offset }
     }
 
     #[inline(always)]
@@ -158,11 +159,13 @@ impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool> Conflict
         };
         if INCLUSIVE {
             let pair = pair(width * height);
-            (width > 0.0) & (height > 0.0) & (pair.intersection >= M::limit(self.threshold, &pair))
+            (width > 0.0)
+                & (height > 0.0)
+                & (pair.intersection >= Self::OVERLAP.limit(self.threshold, &pair))
         } else {
             // Boxes that do not intersect have an intersection of zero, which exceeds no limit.
             let pair = pair(greater(width, 0.0) * greater(height, 0.0));
-            pair.intersection > M::limit(self.threshold, &pair)
+            pair.intersection > Self::OVERLAP.limit(self.threshold, &pair)
         }
     }
 
@@ -178,7 +181,7 @@ impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool> Conflict
 
     #[inline(always)]
     fn least_area(self, area: f32) -> f32 {
-        M::least_area(self.threshold, area)
+        Self::OVERLAP.least_area(self.threshold, area)
     }
 
     #[inline(always)]

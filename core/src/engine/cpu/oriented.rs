@@ -15,122 +15,43 @@ use crate::geometry::{greater, lesser};
 
 impl Shape for Rectangle {
     #[inline(always)]
-    fn with_test<W: WithTest<Self>>(params: &Params, work: W) -> W::Output {
+    fn with_test(params: &Params, work: impl WithTest<Self>) {
         match params.overlap {
-            Overlap::Iou => work.run::<Test<Iou>>(),
-            Overlap::Representative => work.run::<Test<Representative>>(),
-            Overlap::Smaller => work.run::<Test<Smaller>>(),
-            Overlap::ProbIou => work.run::<Test<ProbIou>>(),
+            Overlap::Iou => work.run::<Test<{ Overlap::Iou as usize }>>(),
+            Overlap::Representative => work.run::<Test<{ Overlap::Representative as usize }>>(),
+            Overlap::Smaller => work.run::<Test<{ Overlap::Smaller as usize }>>(),
+            Overlap::ProbIou => work.run::<Test<{ Overlap::ProbIou as usize }>>(),
             Overlap::Diou => unreachable!("`validate` has checked it"),
         }
     }
 }
 
-/// A measure of overlap of oriented boxes.
-trait Measure: Copy {
-    fn new(params: &Params, threshold: f32) -> Self;
-
-    /// If two boxes with these areas conflict, their intersection is at least this large.
-    fn least_intersection(self, higher_area: f32, lower_area: f32) -> f32;
-
-    /// A lower bound of the area of boxes that can conflict with a box of `area`.
-    fn least_area(self, _area: f32) -> f32 {
-        0.0
-    }
-
-    /// The exact test for boxes whose bounds intersect.
-    fn conflict(self, higher: &Rectangle, lower: &Rectangle) -> bool;
-}
-
-/// A threshold of areas.
+/// The test for a measure.
 #[derive(Clone, Copy)]
-struct Threshold {
-    value: f32,
+struct Test<const OVERLAP: usize> {
+    threshold: f32,
     is_inclusive: bool,
     /// The threshold, reduced to allow for rounding. If the result is not positive, it becomes
     /// minus infinity, which every intersection exceeds.
     lowered: f32,
+    /// The threshold of [`Overlap::ProbIou`].
+    distance: Option<DistanceLimit>,
 }
 
-impl Threshold {
+impl<const OVERLAP: usize> Test<OVERLAP> {
+    /// If two boxes with these areas conflict, their intersection is at least this large.
     #[inline(always)]
-    fn new(params: &Params, threshold: f32) -> Self {
-        let lowered = if threshold > 0.0 { 0.999 * threshold } else { f32::NEG_INFINITY };
-        Self { value: threshold, is_inclusive: params.threshold_inclusive, lowered }
-    }
-
-    #[inline(always)]
-    fn is_exceeded(self, overlap: Overlap, higher: &Rectangle, lower: &Rectangle) -> bool {
-        oriented::conflict(higher, lower, overlap, self.value, self.is_inclusive)
-    }
-}
-
-/// A measure of areas, with the bounds for the threshold `$t` and the areas of the boxes of higher and of lower rank.
-macro_rules! of_areas {
-    ($name:ident($t:ident, $higher:ident, $lower:ident) $least_intersection:expr; $($least_area:tt)*) => {
-        #[derive(Clone, Copy)]
-        struct $name(Threshold);
-
-        impl Measure for $name {
-            #[inline(always)]
-            fn new(params: &Params, threshold: f32) -> Self {
-                Self(Threshold::new(params, threshold))
-            }
-
-            #[inline(always)]
-            fn least_intersection(self, $higher: f32, $lower: f32) -> f32 {
-                let $t = self.0;
-                $least_intersection
-            }
-
-            $($least_area)*
-
-            #[inline(always)]
-            fn conflict(self, higher: &Rectangle, lower: &Rectangle) -> bool {
-                self.0.is_exceeded(Overlap::$name, higher, lower)
-            }
+    fn least_intersection(self, higher_area: f32, lower_area: f32) -> f32 {
+        match Self::OVERLAP {
+            // intersection > t (sum of the areas - intersection), so (1 + t) intersection > t x sum of the areas.
+            Overlap::Iou => self.lowered / (1.0 + self.threshold) * (higher_area + lower_area),
+            Overlap::Representative => self.lowered * higher_area,
+            Overlap::Smaller => self.lowered * lesser(higher_area, lower_area),
+            // Boxes can conflict without intersecting.
+            Overlap::ProbIou | Overlap::Diou => f32::NEG_INFINITY,
         }
-    };
-}
-
-// intersection > t (sum of the areas - intersection), so (1 + t) intersection > t x sum of the areas.
-of_areas! {
-    Iou(t, a, b) t.lowered / (1.0 + t.value) * (a + b);
-    // The intersection is at most the smaller area, and the union at least the larger area.
-    #[inline(always)]
-    fn least_area(self, area: f32) -> f32 {
-        self.0.lowered * area
-    }
-}
-of_areas!(Representative(t, a, _b) t.lowered * a;);
-of_areas!(Smaller(t, a, b) t.lowered * lesser(a, b););
-
-#[derive(Clone, Copy)]
-struct ProbIou(DistanceLimit);
-
-impl Measure for ProbIou {
-    #[inline(always)]
-    fn new(params: &Params, threshold: f32) -> Self {
-        Self(DistanceLimit::new(threshold, params.threshold_inclusive))
     }
 
-    /// Boxes can conflict without intersecting.
-    #[inline(always)]
-    fn least_intersection(self, _higher_area: f32, _lower_area: f32) -> f32 {
-        f32::NEG_INFINITY
-    }
-
-    #[inline(always)]
-    fn conflict(self, higher: &Rectangle, lower: &Rectangle) -> bool {
-        self.0.is_exceeded(higher, lower)
-    }
-}
-
-/// The test for a measure.
-#[derive(Clone, Copy)]
-struct Test<M>(M);
-
-impl<M: Measure> Test<M> {
     /// Returns true if the bounds intersect. Has no branches.
     #[inline(always)]
     fn bounds_intersect(higher: &Entry<Rectangle>, lower: &Entry<Rectangle>) -> bool {
@@ -148,16 +69,36 @@ impl<M: Measure> Test<M> {
         let smaller = lesser(higher_area, lower_area);
         let greatest = greatest_intersection(higher.corners(), lower.corners(), smaller);
         // Close to zero, rounding errors are not proportional to the areas.
-        greatest + f32::MIN_POSITIVE >= self.0.least_intersection(higher_area, lower_area)
+        greatest + f32::MIN_POSITIVE >= self.least_intersection(higher_area, lower_area)
+    }
+
+    /// The exact test for boxes whose bounds intersect.
+    #[inline(always)]
+    fn shapes_conflict(self, higher: &Rectangle, lower: &Rectangle) -> bool {
+        match self.distance {
+            Some(distance) => distance.is_exceeded(higher, lower),
+            None => {
+                let Self { threshold, is_inclusive, .. } = self;
+                oriented::conflict(higher, lower, Self::OVERLAP, threshold, is_inclusive)
+            }
+        }
     }
 }
 
-impl<M: Measure> Conflict for Test<M> {
+impl<const OVERLAP: usize> Conflict for Test<OVERLAP> {
     type Shape = Rectangle;
+    /// Methods that need it are not defined for oriented boxes.
+    type Strict = Self;
+
+    const OVERLAP: Overlap = Overlap::ALL[OVERLAP];
 
     #[inline(always)]
     fn new(params: &Params, threshold: f32) -> Self {
-        Self(M::new(params, threshold))
+        let is_inclusive = params.threshold_inclusive;
+        let lowered = if threshold > 0.0 { 0.999 * threshold } else { f32::NEG_INFINITY };
+        let is_distance = Self::OVERLAP == Overlap::ProbIou;
+        let distance = is_distance.then(|| DistanceLimit::new(threshold, is_inclusive));
+        Self { threshold, is_inclusive, lowered, distance }
     }
 
     #[inline(always)]
@@ -176,7 +117,7 @@ impl<M: Measure> Conflict for Test<M> {
     fn conflict(self, higher: &Entry<Rectangle>, lower: &Entry<Rectangle>) -> bool {
         Self::bounds_intersect(higher, lower)
             && self.is_large(higher, lower)
-            && self.0.conflict(&higher.shape, &lower.shape)
+            && self.shapes_conflict(&higher.shape, &lower.shape)
     }
 
     #[inline(always)]
@@ -200,7 +141,7 @@ impl<M: Measure> Conflict for Test<M> {
         }
         // `Iterator::any` would be a function that is compiled without AVX2.
         for (index, is_selected) in is_selected.into_iter().enumerate() {
-            if is_selected && self.0.conflict(&block.get(index).shape, &entry.shape) {
+            if is_selected && self.shapes_conflict(&block.get(index).shape, &entry.shape) {
                 return true;
             }
         }
@@ -209,7 +150,11 @@ impl<M: Measure> Conflict for Test<M> {
 
     #[inline(always)]
     fn least_area(self, area: f32) -> f32 {
-        self.0.least_area(area)
+        match Self::OVERLAP {
+            // The intersection is at most the smaller area, and the union at least the larger area.
+            Overlap::Iou => self.lowered * area,
+            _ => 0.0,
+        }
     }
 
     #[inline(always)]

@@ -237,10 +237,9 @@ impl<S: Shape> SpatialGrid<S> {
 #[cfg(test)]
 mod tests {
     use super::super::super::{Detection, Params};
-    use super::super::conflict::{Test, WithTest};
+    use super::super::conflict::WithTest;
     use super::*;
     use crate::geometry::Overlap;
-    use crate::geometry::overlap::{Measure, Visitor};
 
     /// Boxes of all orders of magnitude, near and far from the origin and from each other.
     fn boxes(count: usize, seed: u64) -> Vec<Detection> {
@@ -266,18 +265,16 @@ mod tests {
     struct Check<'a> {
         boxes: &'a [Detection],
         params: &'a Params,
+        conflicts: &'a mut usize,
     }
 
     impl WithTest<()> for Check<'_> {
-        type Output = usize;
-
-        fn run<C: Conflict<Shape = ()>>(self) -> usize {
-            let Self { boxes, params } = self;
+        fn run<C: Conflict<Shape = ()>>(self) {
+            let Self { boxes, params, conflicts } = self;
             let test = C::new(params, params.iou_threshold);
             let entries: Vec<Entry> = boxes.iter().map(|d| Entry::new(d, params)).collect();
             let mut grid = SpatialGrid::default();
             grid.clear(entries.len());
-            let mut conflicts = 0;
             for (i, entry) in entries.iter().enumerate() {
                 let expected = entries[..i].iter().any(|other| test.conflict(other, entry));
                 // The grid is not searched for a box that spans more cells than the limit.
@@ -290,10 +287,9 @@ mod tests {
                     });
                     assert_eq!(found, expected, "{entry:?}");
                 }
-                conflicts += usize::from(expected);
+                *conflicts += usize::from(expected);
                 grid.push(entry);
             }
-            conflicts
         }
     }
 
@@ -313,11 +309,23 @@ mod tests {
                         overlap,
                         ..Params::default()
                     };
-                    let conflicts =
-                        <()>::with_test(&params, Check { boxes: &boxes, params: &params });
+                    let mut conflicts = 0;
+                    let check = Check { boxes: &boxes, params: &params, conflicts: &mut conflicts };
+                    <()>::with_test(&params, check);
                     assert!(conflicts > 2, "{conflicts} conflicts, {overlap:?}, {params:?}");
                 }
             }
+        }
+    }
+
+    /// A search for boxes that conflict with a box, in at most so many cells.
+    struct Search<'a>(&'a SpatialGrid, Entry, u64, &'a Params, &'a mut Option<bool>);
+
+    impl WithTest<()> for Search<'_> {
+        fn run<C: Conflict<Shape = ()>>(self) {
+            let Self(grid, entry, max_cells, params, found) = self;
+            let test = C::new(params, params.iou_threshold);
+            *found = grid.any_conflicts(&entry, test, max_cells);
         }
     }
 
@@ -325,22 +333,16 @@ mod tests {
     fn a_search_of_more_cells_than_the_limit_is_not_made() {
         let mut grid = SpatialGrid::default();
         grid.clear(2);
-        let params = Params::default();
+        let params = Params { overlap: Overlap::Smaller, ..Params::default() };
         let entry = |x1: f32, side: f32| {
             let d = Detection { x1, y1: 0.0, x2: x1 + side, y2: side, ..Detection::default() };
             Entry::new(&d, &params)
         };
         let found = |grid: &SpatialGrid, max_cells| {
-            struct Search<'a>(&'a SpatialGrid, Entry, u64, &'a Params);
-            impl Visitor for Search<'_> {
-                type Output = Option<bool>;
-
-                fn visit<M: Measure>(self) -> Option<bool> {
-                    let test = Test::<M, false, false>::new(self.3, self.3.iou_threshold);
-                    self.0.any_conflicts(&self.1, test, self.2)
-                }
-            }
-            Overlap::Smaller.visit(Search(grid, entry(0.0, 1000.0), max_cells, &params))
+            let mut found = None;
+            let search = Search(grid, entry(0.0, 1000.0), max_cells, &params, &mut found);
+            <()>::with_test(&params, search);
+            found
         };
         grid.push(&entry(500.0, 1.0));
         assert_eq!(found(&grid, 1000), None);

@@ -136,8 +136,6 @@ impl Compare for EachClass<'_> {
 }
 
 impl<L: Compare> WithTest<L::Shape> for (Suppression<'_>, L) {
-    type Output = ();
-
     #[inline(always)]
     fn run<C: Conflict<Shape = L::Shape>>(self) {
         let (suppression, lists) = self;

@@ -8,7 +8,6 @@ use super::super::merging::{Decay, WeightedMean, lowered, overlap, union};
 use super::super::{Detection, Method, Params};
 use super::{Candidate, conflict, intersecting};
 use crate::geometry::Corners;
-use crate::geometry::overlap::{Measure, Pair, Visitor};
 
 /// A survivor, and the position of its keeper among the ranked candidates.
 struct Survivor {
@@ -217,16 +216,5 @@ fn matrix(ranked: &[Candidate], params: &Params) -> Vec<Survivor> {
 fn overlap_of(higher: &Candidate, lower: &Candidate, params: &Params) -> f32 {
     let (higher, lower) = (&higher.detection, &lower.detection);
     let pair = intersecting(higher, lower, params, params.pixel_offset);
-    pair.map_or(0.0, |pair| overlap(params.overlap.visit(Value(pair))))
-}
-
-/// The value of the measure that calls this visitor.
-struct Value(Pair);
-
-impl Visitor for Value {
-    type Output = f32;
-
-    fn visit<M: Measure>(self) -> f32 {
-        M::value(&self.0)
-    }
+    pair.map_or(0.0, |pair| overlap(params.overlap.value(&pair)))
 }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::decoder::layout::{Combination, Field, Group, Layout, Prototypes};
 use crate::geometry::oriented::{self, Rectangle};
-use crate::geometry::overlap::{Measure, Measured, Pair, Visitor};
+use crate::geometry::overlap::{Measured, Pair};
 use crate::geometry::{Corners, OrientedBox};
 use crate::tensor::{Elements, HostImages, TensorView};
 
@@ -483,7 +483,7 @@ fn exceeds(higher: &Candidate, lower: &Candidate, params: &Params, threshold: f3
         let is_inclusive = params.threshold_inclusive;
         return oriented::conflict(higher, lower, params.overlap, threshold, is_inclusive);
     }
-    let limit = params.overlap.visit(Limit { threshold, pair });
+    let limit = params.overlap.limit(threshold, &pair);
     if params.threshold_inclusive { pair.intersection >= limit } else { pair.intersection > limit }
 }
 
@@ -505,18 +505,4 @@ fn intersecting(
     let measured = |d: &Detection| Measured::new(d.corners(), offset);
     let (higher, lower) = (measured(higher), measured(lower));
     Some(Pair { higher, lower, intersection: width * height, offset })
-}
-
-/// The intersection above which a pair conflicts, for the measure that calls this visitor.
-struct Limit {
-    threshold: f32,
-    pair: Pair,
-}
-
-impl Visitor for Limit {
-    type Output = f32;
-
-    fn visit<M: Measure>(self) -> f32 {
-        M::limit(self.threshold, &self.pair)
-    }
 }

@@ -2,7 +2,7 @@
 //! The exact test whether two oriented boxes conflict.
 
 use super::{Rectangle, intersection_area, prob_iou};
-use crate::geometry::{Overlap, lesser};
+use crate::geometry::Overlap;
 
 /// Returns true if `higher`, which outranks `lower`, conflicts with it, where their bounds intersect: the measure
 /// exceeds the threshold, or is equal to it if the threshold is inclusive. By measures of area, only boxes whose
@@ -20,10 +20,6 @@ pub fn conflict(
         return exceeds(prob_iou(higher, lower), threshold);
     }
     let intersection = intersection_area(higher, lower);
-    let whole = match overlap {
-        Overlap::Representative => higher.area,
-        Overlap::Smaller => lesser(higher.area, lower.area),
-        Overlap::Iou | Overlap::Diou | Overlap::ProbIou => higher.area + lower.area - intersection,
-    };
+    let whole = overlap.whole(higher.area, lower.area, intersection);
     intersection > 0.0 && exceeds(intersection, threshold * whole)
 }

@@ -6,37 +6,13 @@
 //! Source: Zheng, Wang, Liu, Li, Ye, Ren, "Distance-IoU Loss: Faster and Better Learning for
 //! Bounding Box Regression", AAAI 2020, equations 5 to 7.
 
-use super::iou::{self, Iou};
-use super::{Measure, Pair};
+use super::Pair;
 use crate::geometry::{greater, lesser};
-
-/// Conflict: intersection > (t + d^2 / c^2) x union, which is equivalent to IoU - d^2 / c^2 > t.
-#[derive(Clone, Copy)]
-pub(super) struct Diou;
-
-impl Measure for Diou {
-    #[inline(always)]
-    fn limit(threshold: f32, pair: &Pair) -> f32 {
-        (threshold + penalty(pair)) * iou::union(pair)
-    }
-
-    #[inline(always)]
-    fn value(pair: &Pair) -> f32 {
-        pair.intersection / iou::union(pair) - penalty(pair)
-    }
-
-    /// The bound of IoU: the penalty is not negative and rounding is monotonic, so a pair that
-    /// conflicts by DIoU also conflicts by IoU.
-    #[inline(always)]
-    fn least_area(threshold: f32, area: f32) -> f32 {
-        Iou::least_area(threshold, area)
-    }
-}
 
 /// d^2 / c^2. The sums of edges are twice the coordinates of the centers, so their differences are
 /// halved, which is exact.
 #[inline(always)]
-fn penalty(pair: &Pair) -> f32 {
+pub(super) fn penalty(pair: &Pair) -> f32 {
     let (a, b) = (pair.higher.corners, pair.lower.corners);
     let dx = ((a.x1 + a.x2) - (b.x1 + b.x2)) * 0.5;
     let dy = ((a.y1 + a.y2) - (b.y1 + b.y2)) * 0.5;

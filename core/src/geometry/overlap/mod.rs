@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures of overlap, one file each.
+//! Measures of overlap.
 //!
-//! In: two boxes that intersect. Out: the intersection above which they conflict. A `Measure`
-//! states this exact test, and a bound by which engines skip pairs that cannot conflict. The bound
+//! In: two boxes that intersect. Out: the intersection above which they conflict. A measure has this
+//! exact test, and a bound by which engines skip pairs that cannot conflict. The bound
 //! may only exclude pairs that do not conflict by the exact test, including its rounding. Property
 //! tests compare engines that use the bound with the reference engine, which does not.
 //!
 //! CONTRIBUTING.md has the steps to add a measure.
 
 mod diou;
-mod iou;
-mod representative;
-mod smaller;
 
-use super::Corners;
+use super::{Corners, lesser};
 use crate::named::named;
-use diou::Diou;
-use iou::Iou;
-use representative::Representative;
-use smaller::Smaller;
 
 named! {
     /// The measure by which two boxes conflict; `t` is the threshold, `x` is multiplication. Boxes that
@@ -41,25 +34,54 @@ named! {
     }
 }
 
+/// The functions are inlined: for a constant measure, loops over pairs have no branches.
 impl Overlap {
-    /// Calls `visitor` with the measure's type, so that loops over pairs are compiled for each measure.
+    /// The exact test: the boxes conflict if their intersection is greater than the result (or
+    /// equal, if the threshold is inclusive). Operations are in single precision, in the order
+    /// written, each rounded separately.
     #[inline(always)]
-    pub(crate) fn visit<V: Visitor>(self, visitor: V) -> V::Output {
+    pub(crate) fn limit(self, threshold: f32, pair: &Pair) -> f32 {
+        let threshold = match self {
+            Self::Diou => threshold + diou::penalty(pair),
+            _ => threshold,
+        };
+        threshold * self.whole(pair.higher.area, pair.lower.area, pair.intersection)
+    }
+
+    /// The measure as a number, in single precision. NaN if both areas are zero.
+    #[inline(always)]
+    pub(crate) fn value(self, pair: &Pair) -> f32 {
+        let whole = self.whole(pair.higher.area, pair.lower.area, pair.intersection);
+        let quotient = pair.intersection / whole;
         match self {
-            Self::Iou => visitor.visit::<Iou>(),
-            Self::Representative => visitor.visit::<Representative>(),
-            Self::Smaller => visitor.visit::<Smaller>(),
-            Self::Diou => visitor.visit::<Diou>(),
-            Self::ProbIou => unreachable!("oriented boxes have a test of their own"),
+            Self::Diou => quotient - diou::penalty(pair),
+            _ => quotient,
         }
     }
-}
 
-/// A function that is generic over the type of the measure.
-pub(crate) trait Visitor {
-    type Output;
+    /// The bound: no box with an area less than the result conflicts with a box of `area`. A lower
+    /// result is also correct; 0 excludes no pair.
+    #[inline(always)]
+    pub(crate) fn least_area(self, threshold: f32, area: f32) -> f32 {
+        match self {
+            // The intersection is at most the smaller area, and the union at least the larger area, so the
+            // smaller area is more than t x larger area. The factor 0.999 allows for rounding. The penalty of DIoU is
+            // not negative and rounding is monotonic, so a pair that conflicts by DIoU also conflicts by IoU.
+            Self::Iou | Self::Diou => 0.999 * threshold * area,
+            Self::Representative | Self::Smaller | Self::ProbIou => 0.0,
+        }
+    }
 
-    fn visit<M: Measure>(self) -> Self::Output;
+    /// The area that an intersection is divided by, from the areas of the boxes.
+    #[inline(always)]
+    pub(crate) fn whole(self, higher: f32, lower: f32, intersection: f32) -> f32 {
+        match self {
+            Self::Iou | Self::Diou => higher + lower - intersection,
+            Self::Representative => higher,
+            Self::Smaller => lesser(higher, lower),
+            Self::ProbIou => unreachable!("it compares no areas"),
+        }
+    }
 }
 
 /// A box with its area.
@@ -90,48 +112,9 @@ pub(crate) struct Pair {
     pub offset: f32,
 }
 
-/// A measure of overlap.
-pub(crate) trait Measure: Copy + 'static {
-    /// The exact test: the boxes conflict if their intersection is greater than the result (or
-    /// equal, if the threshold is inclusive). Operations are in single precision, in the order
-    /// written, each rounded separately.
-    fn limit(threshold: f32, pair: &Pair) -> f32;
-
-    /// The measure as a number, in single precision. NaN if both areas are zero.
-    fn value(pair: &Pair) -> f32;
-
-    /// The bound: no box with an area less than the result conflicts with a box of `area`. A lower
-    /// result is also correct; 0 excludes no pair.
-    fn least_area(_threshold: f32, _area: f32) -> f32 {
-        0.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The limit for a pair of boxes with integer coordinates, for which only the last operation rounds.
-    struct Limit(f32, Pair);
-
-    impl Visitor for Limit {
-        type Output = f32;
-
-        fn visit<M: Measure>(self) -> f32 {
-            M::limit(self.0, &self.1)
-        }
-    }
-
-    /// The value of the measure for a pair of boxes.
-    struct Value(Pair);
-
-    impl Visitor for Value {
-        type Output = f32;
-
-        fn visit<M: Measure>(self) -> f32 {
-            M::value(&self.0)
-        }
-    }
 
     /// Boxes of 4x4 and 4x2, of which 2x2 is shared; the centers are (2, 2) and (4, 3).
     fn pair() -> Pair {
@@ -140,12 +123,13 @@ mod tests {
         Pair { higher, lower, intersection: 4.0, offset: 0.0 }
     }
 
+    /// For integer coordinates, only the last operation rounds.
     fn limit(overlap: Overlap, threshold: f32) -> f32 {
-        overlap.visit(Limit(threshold, pair()))
+        overlap.limit(threshold, &pair())
     }
 
     fn value(overlap: Overlap) -> f32 {
-        overlap.visit(Value(pair()))
+        overlap.value(&pair())
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::super::super::merging::WeightedMean;
 use super::super::conflict::{Conflict, Entry};
 use super::box_grid::BoxGrid;
 use super::{Merged, Part, overlap_of};
-use crate::geometry::overlap::{Measure, Measured};
+use crate::geometry::overlap::Measured;
 
 /// A cluster.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Fusion {
 impl Fusion {
     /// Adds the survivors.
     #[inline(always)]
-    pub fn run<M: Measure, C: Conflict<Shape = ()>>(
+    pub fn run<C: Conflict<Shape = ()>>(
         &mut self,
         part: &Part<'_>,
         grid: &mut BoxGrid,
@@ -51,7 +51,7 @@ impl Fusion {
             grid.for_each(entry, |index, fused| {
                 if test.conflict(fused, entry) {
                     let overlap =
-                        overlap_of::<M>(&fused.measured, &entry.measured, params.pixel_offset);
+                        overlap_of::<C>(&fused.measured, &entry.measured, params.pixel_offset);
                     if overlap > best.0 || (overlap == best.0 && index < best.1) {
                         best = (overlap, index);
                     }

@@ -9,45 +9,37 @@ use std::marker::PhantomData;
 
 use super::super::super::Params;
 use super::super::super::merging::{Decay, lowered};
-use super::super::conflict::Entry;
+use super::super::conflict::{Conflict, Entry};
 use super::super::dispatch::{Work, dispatch};
 use super::super::spatial_grid::{BLOCK_WIDTH, GridBlock, SpatialGrid};
 use super::{Merged, Part, overlap_of};
-use crate::geometry::overlap::{Measure, Measured};
+use crate::geometry::overlap::Measured;
 use crate::geometry::{greater, lesser};
 
 /// The boxes, each with its compensation; buffers are reused.
 pub(super) type Grid = SpatialGrid<f32>;
 
 /// Adds all candidates with their final scores.
-pub(super) fn run<M: Measure>(
+pub(super) fn run<C: Conflict>(
     part: &Part<'_>,
     grid: &mut Grid,
     params: &Params,
     merged: &mut Merged,
 ) {
-    dispatch(Run { part, grid, params, merged, measure: PhantomData::<M> });
+    dispatch((part, grid, params, merged, PhantomData::<C>));
 }
 
-struct Run<'a, M> {
-    part: &'a Part<'a>,
-    grid: &'a mut Grid,
-    params: &'a Params,
-    merged: &'a mut Merged,
-    measure: PhantomData<M>,
-}
-
-impl<M: Measure> Work for Run<'_, M> {
+impl<C: Conflict> Work for (&Part<'_>, &mut Grid, &Params, &mut Merged, PhantomData<C>) {
     #[inline(always)]
     fn run(self) {
-        let Self { part, grid, params, merged, .. } = self;
+        let (part, grid, params, merged, _) = self;
         let decay = Decay::of(params.method, params.sigma);
         grid.clear(part.entries.len());
         for (index, &Entry { measured, .. }) in (0..).zip(part.entries) {
             let mut extremes = Extremes::NONE;
             let mut entry = Entry { measured, shape: 0.0 };
             grid.for_each_block(&entry, params.pixel_offset, |block| {
-                extremes.add::<M>(block, &measured, params.pixel_offset, decay);
+                extremes.add::<C>(block, &measured, params.pixel_offset, decay);
             });
             let (overlap, exponent) = extremes.of_all();
             entry.shape = overlap;
@@ -70,7 +62,7 @@ impl Extremes {
 
     /// Has no branches.
     #[inline(always)]
-    fn add<M: Measure>(
+    fn add<C: Conflict>(
         &mut self,
         block: &GridBlock<f32>,
         lower: &Measured,
@@ -79,7 +71,7 @@ impl Extremes {
     ) {
         for index in 0..BLOCK_WIDTH {
             let Entry { measured: higher, shape: compensation } = block.get(index);
-            let overlap = overlap_of::<M>(&higher, lower, offset);
+            let overlap = overlap_of::<C>(&higher, lower, offset);
             let exponent = decay.exponent(overlap, compensation);
             self.overlaps[index] = greater(overlap, self.overlaps[index]);
             self.exponents[index] = lesser(exponent, self.exponents[index]);

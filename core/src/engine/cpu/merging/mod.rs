@@ -16,9 +16,9 @@ mod rescoring;
 use super::super::merging;
 use super::super::{Detection, Method, Params};
 use super::by_class::ByClass;
-use super::conflict::{Conflict, Entry, Test};
+use super::conflict::{Conflict, Entry, Shape, WithTest};
 use super::ranking;
-use crate::geometry::overlap::{Measure, Measured, Pair, Visitor};
+use crate::geometry::overlap::{Measured, Pair};
 use crate::geometry::{Corners, greater, lesser};
 use box_grid::BoxGrid;
 use claims::Claims;
@@ -177,22 +177,18 @@ impl Merging {
                 .map(|position| Entry::new(&ranked.candidates[candidate(position)], params)),
         );
         let part = Part { ranked, positions, entries: &entries };
-        params.overlap.visit(RunPart { merging: self, part: &part, params });
+        <()>::with_test(params, (&mut *self, &part, params));
         self.entries = entries;
     }
 
     #[inline(always)]
-    fn run_method<M: Measure, C, Strict>(&mut self, part: &Part<'_>, params: &Params)
-    where
-        C: Conflict<Shape = ()>,
-        Strict: Conflict<Shape = ()>,
-    {
+    fn run_method<C: Conflict<Shape = ()>>(&mut self, part: &Part<'_>, params: &Params) {
         let Self { grid, claims, fusion, rescoring, matrix, merged, .. } = self;
         match params.method {
             Method::Merge | Method::MergeTransitive => {
                 claims.find::<C>(part, grid, params);
                 if params.lose_released {
-                    claims.grow::<Strict>(part, params, merged);
+                    claims.grow::<C::Strict>(part, params, merged);
                 } else {
                     claims.grow::<C>(part, params, merged);
                 }
@@ -201,12 +197,12 @@ impl Merging {
                 claims.find::<C>(part, grid, params);
                 claims.average(part, merged);
             }
-            Method::WeightedFusion => fusion.run::<M, C>(part, grid, params, merged),
+            Method::WeightedFusion => fusion.run::<C>(part, grid, params, merged),
             Method::SoftLinear | Method::SoftGaussian => {
-                rescoring.soft::<M, C>(part, grid, params, merged);
+                rescoring.soft::<C>(part, grid, params, merged);
             }
             Method::MatrixLinear | Method::MatrixGaussian => {
-                matrix::run::<M>(part, matrix, params, merged);
+                matrix::run::<C>(part, matrix, params, merged);
             }
             Method::Adaptive | Method::Feature => by_column::run::<C>(part, grid, params, merged),
             Method::Greedy | Method::MapReduce | Method::None => {
@@ -216,39 +212,17 @@ impl Merging {
     }
 }
 
-/// A run with the measure that calls this visitor. The tests are compiled for the other
-/// parameters.
-struct RunPart<'a> {
-    merging: &'a mut Merging,
-    part: &'a Part<'a>,
-    params: &'a Params,
-}
-
-impl Visitor for RunPart<'_> {
-    type Output = ();
-
-    fn visit<M: Measure>(self) {
-        let Self { merging, part, params } = self;
-        match (params.threshold_inclusive, params.pixel_offset != 0.0) {
-            (false, false) => {
-                merging.run_method::<M, Test<M, false, false>, Test<M, false, false>>(part, params);
-            }
-            (false, true) => {
-                merging.run_method::<M, Test<M, false, true>, Test<M, false, true>>(part, params);
-            }
-            (true, false) => {
-                merging.run_method::<M, Test<M, true, false>, Test<M, false, false>>(part, params);
-            }
-            (true, true) => {
-                merging.run_method::<M, Test<M, true, true>, Test<M, false, true>>(part, params);
-            }
-        }
+impl WithTest<()> for (&mut Merging, &Part<'_>, &Params) {
+    #[inline(always)]
+    fn run<C: Conflict<Shape = ()>>(self) {
+        let (merging, part, params) = self;
+        merging.run_method::<C>(part, params);
     }
 }
 
 /// The overlap of two candidates of a part.
 #[inline(always)]
-fn overlap_of<M: Measure>(higher: &Measured, lower: &Measured, offset: f32) -> f32 {
+fn overlap_of<C: Conflict>(higher: &Measured, lower: &Measured, offset: f32) -> f32 {
     let (a, b) = (&higher.corners, &lower.corners);
     let width = lesser(a.x2, b.x2) - greater(a.x1, b.x1) + offset;
     let height = lesser(a.y2, b.y2) - greater(a.y1, b.y1) + offset;
@@ -256,5 +230,10 @@ fn overlap_of<M: Measure>(higher: &Measured, lower: &Measured, offset: f32) -> f
         return 0.0;
     }
     let intersection = width * height;
-    merging::overlap(M::value(&Pair { higher: *higher, lower: *lower, intersection, offset }))
+    merging::overlap(C::OVERLAP.value(&Pair {
+        higher: *higher,
+        lower: *lower,
+        intersection,
+        offset,
+    }))
 }

@@ -11,7 +11,6 @@ use super::super::super::merging::{Decay, lowered};
 use super::super::conflict::Conflict;
 use super::box_grid::BoxGrid;
 use super::{Merged, Part, overlap_of};
-use crate::geometry::overlap::Measure;
 
 /// The state of a part; buffers are reused.
 #[derive(Debug, Default)]
@@ -29,7 +28,7 @@ impl Rescoring {
     /// A score only falls, so a candidate taken from the queue has the highest score if its score
     /// has not changed; otherwise it is put back with its current score.
     #[inline(always)]
-    pub fn soft<M: Measure, C: Conflict<Shape = ()>>(
+    pub fn soft<C: Conflict<Shape = ()>>(
         &mut self,
         part: &Part<'_>,
         grid: &mut BoxGrid,
@@ -71,7 +70,7 @@ impl Rescoring {
                 };
                 if is_lowered {
                     let offset = params.pixel_offset;
-                    let overlap = overlap_of::<M>(&entry.measured, &of_other.measured, offset);
+                    let overlap = overlap_of::<C>(&entry.measured, &of_other.measured, offset);
                     let score = &mut scores[other as usize];
                     *score = lowered(*score, decay.soft(overlap));
                 }
