@@ -69,14 +69,14 @@ impl DeviceResult {
     pub fn new(outcome: &nms::DeviceOutcome<'_>) -> Self {
         Self {
             size: size_of::<Self>(),
-            cuda_device: outcome.device().ordinal(),
+            cuda_device: outcome.device.ordinal(),
             count_size: size_of::<nms::DeviceCounts>() as u32,
-            image_count: outcome.groups(),
-            capacity: outcome.capacity(),
-            counts: outcome.counts(),
-            detections: outcome.detections(),
-            columns: outcome.columns(),
-            columns_per_detection: outcome.column_components(),
+            image_count: outcome.groups,
+            capacity: outcome.capacity,
+            counts: outcome.counts,
+            detections: outcome.detections,
+            columns: outcome.columns,
+            columns_per_detection: outcome.column_components,
         }
     }
 }

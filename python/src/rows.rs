@@ -89,10 +89,10 @@ impl Rows {
     /// Copies an outcome to the rows, in the order of `stream`.
     pub fn copy(&self, outcome: &DeviceOutcome<'_>, memory: &Memory, stream: usize) -> Result<()> {
         let first = memory.address() as u64;
-        let stream = Stream::of_other_code(outcome.device(), foreign(stream));
+        let stream = Stream::of_other_code(&outcome.device, foreign(stream));
         let pitch = self.row() * WORD;
         let to = |offset: usize| DeviceRows { address: first + (offset * WORD) as u64, pitch };
-        let (capacity, counts) = (outcome.capacity(), size_of::<DeviceCounts>());
+        let (capacity, counts) = (outcome.capacity, size_of::<DeviceCounts>());
         let present = self.room.min(capacity);
         let from = |address: u64, bytes: usize| DeviceRows { address, pitch: capacity * bytes };
         let (detection, columns) = (Self::DETECTION * WORD, self.components * WORD);
@@ -101,11 +101,11 @@ impl Rows {
             if present < self.room {
                 stream.write_zeros(first, self.images * pitch)?;
             }
-            let of_counts = DeviceRows { address: outcome.counts(), pitch: counts };
+            let of_counts = DeviceRows { address: outcome.counts, pitch: counts };
             stream.copy_rows(of_counts, to(0), counts, self.images)?;
-            let detections = from(outcome.detections(), detection);
+            let detections = from(outcome.detections, detection);
             stream.copy_rows(detections, to(Self::DETECTIONS), present * detection, self.images)?;
-            let of_columns = from(outcome.columns(), columns);
+            let of_columns = from(outcome.columns, columns);
             stream.copy_rows(of_columns, to(self.columns()), present * columns, self.images)?;
         }
         Ok(())

@@ -35,11 +35,11 @@ fn results(
     outcome: &DeviceOutcome<'_>,
     stream: &Stream,
 ) -> (Vec<DeviceCounts>, Vec<Detection>, Vec<f32>) {
-    let rows = outcome.groups() * outcome.capacity();
+    let rows = outcome.groups * outcome.capacity;
     (
-        downloaded(stream, outcome.counts(), outcome.groups()),
-        downloaded(stream, outcome.detections(), rows),
-        downloaded(stream, outcome.columns(), rows * outcome.column_components()),
+        downloaded(stream, outcome.counts, outcome.groups),
+        downloaded(stream, outcome.detections, rows),
+        downloaded(stream, outcome.columns, rows * outcome.column_components),
     )
 }
 
@@ -72,9 +72,9 @@ fn random_layouts_give_the_bits_of_the_reference_in_device_memory() {
         };
         assert!(!needs_host, "seed {seed}");
         let (counts, detections, columns) = results(&outcome, stream);
-        let (capacity, width) = (outcome.capacity(), outcome.column_components());
+        let (capacity, width) = (outcome.capacity, outcome.column_components);
         let expected = reference.run(Job::new(&views, layout, params, &scene.places())).unwrap();
-        assert_eq!(outcome.groups(), layout.images, "seed {seed}");
+        assert_eq!(outcome.groups, layout.images, "seed {seed}");
         for (index, image) in expected.groups().enumerate() {
             let case = format!("seed {seed}, image {index}: {layout:#?} {params:?}");
             let DeviceCounts { candidates, rejected, survivors: kept, .. } = counts[index];
@@ -124,7 +124,7 @@ fn runs_that_are_not_waited_for_keep_their_own_parameters() {
     for (nms, survivors) in engines.iter_mut().zip([2, 1]) {
         for _ in 0..3 {
             let outcome = nms.enqueue(&tensors, foreign(&stream)).unwrap();
-            let counts: Vec<DeviceCounts> = downloaded(&stream, outcome.counts(), 1);
+            let counts: Vec<DeviceCounts> = downloaded(&stream, outcome.counts, 1);
             assert_eq!(counts[0].survivors, survivors);
         }
     }
@@ -133,7 +133,7 @@ fn runs_that_are_not_waited_for_keep_their_own_parameters() {
     for (nms, survivors) in engines.iter_mut().zip([1, 2]) {
         let _ = nms.enqueue(&tensors, foreign(&stream)).unwrap();
         let outcome = nms.enqueue(&tensors, foreign(&stream)).unwrap();
-        let counts: Vec<DeviceCounts> = downloaded(&stream, outcome.counts(), 1);
+        let counts: Vec<DeviceCounts> = downloaded(&stream, outcome.counts, 1);
         assert_eq!(counts[0].survivors, survivors);
     }
 }
@@ -265,6 +265,6 @@ fn the_default_stream_is_a_stream_of_the_callers() {
     let outcome = nms.enqueue(&tensors, default).unwrap();
     let stream = Stream::new(&device).unwrap();
     stream.wait_for_stream(default).unwrap();
-    let counts: Vec<DeviceCounts> = downloaded(&stream, outcome.counts(), 1);
+    let counts: Vec<DeviceCounts> = downloaded(&stream, outcome.counts, 1);
     assert_eq!(counts[0].survivors, 2);
 }

@@ -300,12 +300,12 @@ fn results_of_random_groups_in_device_memory_equal_the_reference_engine() {
         let expected = reference.run(Job::new(&views, layout, params, images)).unwrap();
         let outcome = cuda.enqueue(Job::new(&views, layout, params, images), foreign).unwrap();
         let case = || format!("seed {seed}: {layout:#?} {params:?} {images:#?}");
-        assert_eq!(outcome.groups(), expected.groups().len(), "{}", case());
-        let (capacity, width) = (outcome.capacity(), outcome.column_components());
-        let rows = outcome.groups() * capacity;
-        let counts: Vec<DeviceCounts> = downloaded(&stream, outcome.counts(), outcome.groups());
-        let detections: Vec<Detection> = downloaded(&stream, outcome.detections(), rows);
-        let columns: Vec<f32> = downloaded(&stream, outcome.columns(), rows * width);
+        assert_eq!(outcome.groups, expected.groups().len(), "{}", case());
+        let (capacity, width) = (outcome.capacity, outcome.column_components);
+        let rows = outcome.groups * capacity;
+        let counts: Vec<DeviceCounts> = downloaded(&stream, outcome.counts, outcome.groups);
+        let detections: Vec<Detection> = downloaded(&stream, outcome.detections, rows);
+        let columns: Vec<f32> = downloaded(&stream, outcome.columns, rows * width);
         for (index, expected) in expected.groups().enumerate() {
             let counts =
                 [counts[index].candidates, counts[index].rejected, counts[index].survivors];

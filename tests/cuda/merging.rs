@@ -195,10 +195,8 @@ fn enqueued_runs_of_an_engine_have_the_scores_of_their_own_sigma() {
             let mut found = [Detection::default(); 2];
             // SAFETY: the outcome owns this memory.
             unsafe {
-                stream.download(outcome.counts(), bytemuck::cast_slice_mut(&mut counts)).unwrap();
-                stream
-                    .download(outcome.detections(), bytemuck::cast_slice_mut(&mut found))
-                    .unwrap();
+                stream.download(outcome.counts, bytemuck::cast_slice_mut(&mut counts)).unwrap();
+                stream.download(outcome.detections, bytemuck::cast_slice_mut(&mut found)).unwrap();
             }
             assert_eq!(counts[0].survivors, 2);
             assert_eq!(found, expected.group(0).survivors, "{method:?}, sigma {sigma}");

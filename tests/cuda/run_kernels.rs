@@ -35,16 +35,12 @@ fn kernels_run_again_in_part_and_as_a_whole_and_the_engine_runs_after_them() {
                 .kernels_of(Job::new(&tensors, &layout, &scene.params, &scene.places()))
                 .unwrap();
             let names = kernels.names();
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let is_sorted = names.len() > 4;
-            if is_sorted {
-                assert_eq!(
-                    names[2..7],
-                    ["reduce", "sort_count", "sort_scatter", "sort_rank", "chunk_filter 0"]
-                );
-            }
-            assert_eq!(names[..3], ["decode", "map", "reduce"]);
-            assert_eq!(names.last(), Some(&"publish"));
+            let starts = ["decode", "map", "reduce", "sort_count", "sort_scatter", "sort_rank"];
+            let starts = starts[..if is_sorted { 6 } else { 3 }].iter();
+            assert!(starts.zip(&names).all(|(start, name)| name.starts_with(start)), "{names:?}");
+            assert!(!is_sorted || names[6] == "chunk_filter", "{names:?}");
+            assert!(names.last().unwrap().starts_with("publish"), "{names:?}");
             let count = names.len();
             for part in 0..=count {
                 launch(&kernels, part, 3, true);

@@ -9,57 +9,26 @@ use crate::device::Device;
 /// The result of a run in device memory. Unless it is in memory of the caller ([`ResultMemory`]), it belongs to the engine
 /// and is valid, in the order of the run's stream, until the engine's next run.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct DeviceOutcome<'a> {
-    pub(super) device: Arc<Device>,
-    pub(super) groups: usize,
-    pub(super) capacity: usize,
-    pub(super) column_components: usize,
-    pub(super) counts: u64,
-    pub(super) detections: u64,
-    pub(super) columns: u64,
-    pub(super) engine: PhantomData<&'a ()>,
-}
-
-impl DeviceOutcome<'_> {
     /// The GPU.
-    pub fn device(&self) -> &Arc<Device> {
-        &self.device
-    }
-
+    pub device: Arc<Device>,
     /// The number of groups of images.
-    pub fn groups(&self) -> usize {
-        self.groups
-    }
-
+    pub groups: usize,
     /// The number of detections per group that fit in memory: at least the number of anchors in the
     /// group's images.
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    /// The device address of [`groups`](Self::groups) x [`DeviceCounts`].
-    pub fn counts(&self) -> u64 {
-        self.counts
-    }
-
-    /// The device address of [`groups`](Self::groups) x [`capacity`](Self::capacity) x
-    /// [`Detection`](super::Detection), row-major. A group's detections are its survivors in
-    /// descending rank, followed by zeros.
-    pub fn detections(&self) -> u64 {
-        self.detections
-    }
-
+    pub capacity: usize,
     /// The number of components in each survivor's columns.
-    pub fn column_components(&self) -> usize {
-        self.column_components
-    }
-
-    /// The device address of [`groups`](Self::groups) x [`capacity`](Self::capacity) x
-    /// [`column_components`](Self::column_components) f32, row-major, with one row per detection.
+    pub column_components: usize,
+    /// The device address of `groups` x [`DeviceCounts`].
+    pub counts: u64,
+    /// The device address of `groups` x `capacity` x [`Detection`](super::Detection), row-major. A group's detections are
+    /// its survivors in descending rank, followed by zeros.
+    pub detections: u64,
+    /// The device address of `groups` x `capacity` x `column_components` f32, row-major, with one row per detection.
     /// Rows after the survivors' rows are zero. The address is 0 if there are no columns.
-    pub fn columns(&self) -> u64 {
-        self.columns
-    }
+    pub columns: u64,
+    pub(super) engine: PhantomData<&'a ()>,
 }
 
 /// Memory of the caller for the result of one group of images, as device addresses. The caller has set it to zero.

@@ -266,7 +266,8 @@ pub use reference::Reference;
 pub use scalar::{Scalar, ScalarField, ScalarKind};
 pub use select::Selection;
 pub use select::{Backend, select};
-pub(crate) use validate::{check_column, check_method, check_overlap};
+use validate::check_methods;
+pub(crate) use validate::{check_method, check_overlap};
 
 use crate::decoder::Layout;
 use crate::device::ForeignStream;
@@ -349,9 +350,7 @@ pub trait Engine: Send {
     /// [`EngineError::OrientedMethod`] if the measure of overlap or the method is not defined for
     /// the layout's boxes, and [`EngineError::MethodColumn`] if the layout lacks the method's column.
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
-        check_overlap(layout.is_oriented(), params.overlap)?;
-        check_method(layout.is_oriented(), params.method)?;
-        check_column(layout, params.method)
+        check_methods(layout, params)
     }
 
     /// Decodes the tensors by the layout and suppresses by the parameters.

@@ -24,9 +24,7 @@ pub(super) fn validate(
     Job { tensors, layout, params, images: places }: Job<'_>,
 ) -> Result<(), EngineError> {
     // First, so that a run returns the errors of `Engine::supports`.
-    check_overlap(layout.is_oriented(), params.overlap)?;
-    check_method(layout.is_oriented(), params.method)?;
-    check_column(layout, params.method)?;
+    check_methods(layout, params)?;
     let &Layout { images, classes, .. } = layout;
     if images == 0 || images > MAX_IMAGES {
         return Err(EngineError::Images { images });
@@ -92,6 +90,13 @@ fn check_image_numbers(tensors: &[TensorView<'_>], layout: &Layout) -> Result<()
     Ok(())
 }
 
+/// Checks that the measure of overlap and the method are defined for the layout.
+pub(super) fn check_methods(layout: &Layout, params: &Params) -> Result<(), EngineError> {
+    check_overlap(layout.is_oriented(), params.overlap)?;
+    check_method(layout.is_oriented(), params.method)?;
+    check_column(layout, params.method)
+}
+
 /// Checks that the measure of overlap is defined for the boxes, which are oriented or upright.
 ///
 /// # Errors
@@ -121,7 +126,7 @@ pub(crate) fn check_method(is_oriented: bool, method: Method) -> Result<(), Engi
 ///
 /// # Errors
 /// [`EngineError::MethodColumn`] if it has not.
-pub(crate) fn check_column(layout: &Layout, method: Method) -> Result<(), EngineError> {
+fn check_column(layout: &Layout, method: Method) -> Result<(), EngineError> {
     let Some(kind) = method.column().filter(|&kind| layout.column_of(kind).is_none()) else {
         return Ok(());
     };

@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use super::interface::{SortLimits, chunk_count, workspace_bytes};
 use super::kernels::DecodeKernel;
 use super::merging::MergeKernel;
+use super::results::ResultSize;
 
 /// The configuration that a graph is instantiated for. Launches with fewer groups or less capacity
 /// can run on the graph, too. Images need no memory, so their number is not limited.
@@ -34,6 +35,12 @@ impl GraphConfig {
     pub fn workspace_bytes(&self) -> usize {
         let is_oriented = self.decode == DecodeKernel::Oriented;
         workspace_bytes(self.capacity, is_oriented, self.sort.limit)
+    }
+
+    /// The size of the results of a launch.
+    pub fn results(&self) -> ResultSize {
+        let &Self { capacity, groups, column_components, mask_words, .. } = self;
+        ResultSize { capacity, groups, column_components, mask_words }
     }
 
     /// The kernels, in the order of their nodes.
@@ -111,24 +118,4 @@ pub(super) enum KernelNode {
     /// Runs before publish, which stores its sequence number after all masks.
     Masks,
     Publish,
-}
-
-impl KernelNode {
-    /// The kernel's name, with the chunk's number if it has one.
-    pub fn name(self) -> String {
-        match self {
-            Self::Decode => "decode".to_owned(),
-            Self::Map => "map".to_owned(),
-            Self::Reduce => "reduce".to_owned(),
-            Self::SortCount => "sort_count".to_owned(),
-            Self::SortScatter => "sort_scatter".to_owned(),
-            Self::SortRank => "sort_rank".to_owned(),
-            Self::ChunkFilter(chunk) => format!("chunk_filter {chunk}"),
-            Self::ChunkMap(chunk) => format!("chunk_map {chunk}"),
-            Self::ChunkReduce(chunk) => format!("chunk_reduce {chunk}"),
-            Self::Merge(kernel) => kernel.function().to_string_lossy().into_owned(),
-            Self::Masks => "masks".to_owned(),
-            Self::Publish => "publish".to_owned(),
-        }
-    }
 }

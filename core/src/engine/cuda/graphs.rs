@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::batch::Batch;
 use super::enqueued::Enqueued;
 use super::graph::Graph;
 use super::graph_config::GraphConfig;
@@ -27,19 +28,9 @@ pub(super) struct Graphs {
 }
 
 impl Graphs {
-    /// The number of candidates per group that fit in the memory of the last launch's graph.
-    pub fn capacity(&self) -> u32 {
-        self.all[self.current].as_ref().map_or(0, Graph::capacity)
-    }
-
     /// The graph of the last launch.
     pub fn last(&self) -> Option<&Graph> {
         self.all[self.current].as_ref()
-    }
-
-    /// The number of mask words per group that fit in the graph's memory.
-    pub fn mask_words(&self) -> u32 {
-        self.all[self.current].as_ref().map_or(0, Graph::mask_words)
     }
 
     /// If the last run had a group above the limit, prepares `wanted` for such groups again, unless
@@ -50,30 +41,30 @@ impl Graphs {
         }
     }
 
-    /// A graph for `wanted`, whose memory is zero in the order of `stream`. A group has at most
-    /// `greatest` candidates.
+    /// A graph for a batch, whose memory is zero in the order of `stream`.
     pub fn prepare(
         &mut self,
-        wanted: GraphConfig,
-        greatest: u32,
+        batch: &Batch<'_>,
         kernels: &Arc<Kernels>,
         stream: &Stream,
         enqueued: &mut Enqueued,
     ) -> Result<&mut Graph, DriverError> {
+        let wanted = batch.config;
         self.current = usize::from(wanted.capacity > wanted.sort.limit);
         let graph = &mut self.all[self.current];
-        if graph.as_ref().is_none_or(|graph| !graph.holds(&wanted)) {
+        if graph.as_ref().is_none_or(|graph| !graph.config.holds(&wanted)) {
             // Pending runs of the old graph still use its memory.
             enqueued.synchronize()?;
-            let config = with_memory_of(wanted, greatest, graph.take());
+            let before = graph.take().map(|graph| graph.config);
+            let config = with_memory_of(wanted, batch.greatest_candidates(), before);
             *graph = Some(Graph::new(kernels, stream, config)?);
         }
         Ok(graph.as_mut().expect("just made"))
     }
 }
 
-/// The configuration for `wanted` of a graph that replaces `before`.
-fn with_memory_of(wanted: GraphConfig, greatest: u32, before: Option<Graph>) -> GraphConfig {
+/// The configuration for `wanted` of a graph that replaces one of `before`.
+fn with_memory_of(wanted: GraphConfig, greatest: u32, before: Option<GraphConfig>) -> GraphConfig {
     let limit = if wanted.capacity > wanted.sort.limit { u32::MAX } else { wanted.sort.limit };
     let in_steps = |capacity: u32| {
         let steps = capacity.max(1).div_ceil(CAPACITY_STEP);
@@ -82,21 +73,21 @@ fn with_memory_of(wanted: GraphConfig, greatest: u32, before: Option<Graph>) -> 
     let mut config = GraphConfig { capacity: in_steps(wanted.capacity), ..wanted };
     if let Some(before) = before {
         if wanted.masks.is_some() {
-            config.mask_words = config.mask_words.max(before.mask_words());
+            config.mask_words = config.mask_words.max(before.mask_words);
         }
-        if config.capacity > before.capacity() {
+        if config.capacity > before.capacity {
             // Grow by at least half, so that slow growth needs few graphs.
-            let grown = before.capacity().saturating_add(before.capacity() / 2);
+            let grown = before.capacity.saturating_add(before.capacity / 2);
             config.capacity = config.capacity.max(in_steps(grown.min(greatest)));
         }
         // Keep earlier sizes, so that changing sizes do not need a new graph each time. The
         // exception is a case that would multiply the memory: few large groups followed by many
         // small ones.
         let (capacity, groups) =
-            (config.capacity.max(before.capacity()), config.groups.max(before.groups()));
+            (config.capacity.max(before.capacity), config.groups.max(before.groups));
         let memory = |capacity: u32, groups: u32| u64::from(capacity) * u64::from(groups);
         let needed =
-            memory(config.capacity, config.groups).max(memory(before.capacity(), before.groups()));
+            memory(config.capacity, config.groups).max(memory(before.capacity, before.groups));
         if capacity <= limit && memory(capacity, groups) <= 2 * needed {
             (config.capacity, config.groups) = (capacity, groups);
         }

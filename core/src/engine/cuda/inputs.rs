@@ -65,14 +65,8 @@ pub(super) struct InputMemory {
     addresses: Vec<u64>,
 }
 
-/// The data that the kernels read.
-#[derive(Clone, Debug)]
-pub(super) struct Provided {
-    /// The tensors that the layout reads, each with its index.
-    pub tensors: ArrayVec<(usize, TensorSource), MAX_INPUTS>,
-    /// The number of bytes that are uploaded.
-    pub uploaded: u64,
-}
+/// The tensors that the layout reads, each with its index.
+pub(super) type Provided = ArrayVec<(usize, TensorSource), MAX_INPUTS>;
 
 impl<'t, 'a> Inputs<'t, 'a> {
     /// Maps the tensors that `layout` reads.
@@ -104,7 +98,7 @@ impl<'t, 'a> Inputs<'t, 'a> {
         let stream = uploads_on.stream;
         let InputMemory { uploads, tables, addresses } = memory;
         addresses.clear();
-        let mut provided = Provided { tensors: ArrayVec::new(), uploaded: 0 };
+        let mut provided = Provided::new();
         // A stream does not wait for itself. Tensors often share one producer; its stream is awaited only once.
         let mut awaited = Some(stream.as_foreign());
         for (input, upload) in self.0.iter().zip(uploads) {
@@ -124,23 +118,20 @@ impl<'t, 'a> Inputs<'t, 'a> {
                     (address, ImageAddresses::AsInLayout)
                 }
                 Memory::Whole(Resident::Host(bytes)) => {
-                    provided.uploaded += bytes.len() as u64;
                     let address = upload.copy(uploads_on, bytes)?;
                     (address, ImageAddresses::AsInLayout)
                 }
                 Memory::Separate(separate) => {
-                    provided.uploaded += (separate.on_host * separate.len) as u64;
                     separate.provide(input.tensor, uploads_on, upload, addresses)?
                 }
             };
             let TensorView { element, quantization, .. } = *input.tensor;
             let source = TensorSource { address, images, element, quantization };
-            provided.tensors.push((input.index, source));
+            provided.push((input.index, source));
         }
         if !addresses.is_empty() {
-            let (address, uploaded) = tables.provide(uploads_on, addresses.iter().copied())?;
-            provided.uploaded += uploaded;
-            for (_, tensor) in &mut provided.tensors {
+            let address = tables.provide(uploads_on, addresses.iter().copied())?;
+            for (_, tensor) in &mut provided {
                 if let ImageAddresses::Table(offset) = &mut tensor.images {
                     *offset += address;
                 }

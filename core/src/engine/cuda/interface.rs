@@ -6,7 +6,8 @@
 use arrayvec::ArrayVec;
 use bytemuck::{Pod, Zeroable};
 
-use super::merging::deciding_method;
+use super::graph_config::GraphConfig;
+use super::merging::MergeKernel;
 use super::places::{PlaceParams, Placed};
 use crate::decoder::{self, Layout, MAX_INPUTS, PlainLayout};
 /// The counts of a group of images.
@@ -214,14 +215,6 @@ pub(super) struct TensorSource {
     pub quantization: Option<Quantization>,
 }
 
-/// The amount of memory that a graph was made for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Memory {
-    /// The number of candidates per group.
-    pub capacity: u32,
-    pub sort: SortLimits,
-}
-
 /// The inputs of a launch in device memory.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
@@ -250,11 +243,16 @@ pub(super) const COMPLETE: u32 = 1;
 
 impl KernelParams {
     /// The parameters for a graph with this memory.
-    pub fn new(source: &Source, layout: &PlainLayout, params: &Params, memory: Memory) -> Self {
+    pub fn new(
+        source: &Source,
+        layout: &PlainLayout,
+        params: &Params,
+        graph: &GraphConfig,
+    ) -> Self {
         let [boxes, scores] =
             [layout.boxes, layout.scores].map(|field| source.tensor(field.tensor));
         let objectness = layout.objectness.as_ref();
-        let general = Self::general(source, params, [layout.images, layout.classes], memory);
+        let general = Self::general(source, params, [layout.images, layout.classes], graph);
         Self {
             boxes: FieldParams::new(&layout.boxes, boxes),
             scores: FieldParams::new(&layout.scores, scores),
@@ -278,14 +276,19 @@ impl KernelParams {
 
     /// The parameters for the kernels for layouts, which receive the layout as a separate
     /// parameter.
-    pub fn of_layout(source: &Source, layout: &Layout, params: &Params, memory: Memory) -> Self {
+    pub fn of_layout(
+        source: &Source,
+        layout: &Layout,
+        params: &Params,
+        graph: &GraphConfig,
+    ) -> Self {
         Self {
             anchors: layout.anchors() as u32,
             // Publish divides a pair's index by this number.
             classes: layout.score.components as u32,
             lanes_per_anchor: 1,
             multi_label: is_multi_label(layout, params).into(),
-            ..Self::general(source, params, [layout.images, layout.classes], memory)
+            ..Self::general(source, params, [layout.images, layout.classes], graph)
         }
     }
 
@@ -294,7 +297,7 @@ impl KernelParams {
         source: &Source,
         params: &Params,
         [images, classes]: [usize; 2],
-        memory: Memory,
+        graph: &GraphConfig,
     ) -> Self {
         let thresholds = &params.thresholds;
         // Candidates are counted in a u32, so a greater limit cannot be reached.
@@ -305,7 +308,7 @@ impl KernelParams {
             threshold: thresholds.default,
             lowest_threshold: thresholds.lowest(classes),
             images: images as u32,
-            method: deciding_method(params.method) as u32,
+            method: MergeKernel::of(params.method).0 as u32,
             overlap: params.overlap as u32,
             iou_threshold: params.iou_threshold,
             pixel_offset: params.pixel_offset,
@@ -316,12 +319,12 @@ impl KernelParams {
             // Class limits are applied on the host.
             max_detections: cap(params.survivors_to_find()),
             sequence: COMPLETE,
-            capacity: memory.capacity,
+            capacity: graph.capacity,
             class_rules: if params.class_rules.is_empty() { 0 } else { source.class_rules },
             class_rule_count: params.class_rules.len() as u32,
             lowest_iou_threshold: params.lowest_iou_threshold(),
-            sort_limit: memory.sort.limit,
-            first_chunk: memory.sort.first_chunk,
+            sort_limit: graph.sort.limit,
+            first_chunk: graph.sort.first_chunk,
             place: source.places.same,
             placed_images: source.places.table,
             ..Self::default()
@@ -336,7 +339,7 @@ impl KernelParams {
     /// Parameters for `images`, each with `squares` squares (x, y, side, score), one image after
     /// the other and one group per image.
     #[cfg(test)]
-    pub fn of_squares(address: u64, images: u32, squares: u32, memory: Memory) -> Self {
+    pub fn of_squares(address: u64, images: u32, squares: u32, graph: &GraphConfig) -> Self {
         let image_stride = u64::from(squares) * 4;
         let boxes = FieldParams { address, image_stride, anchor_stride: 4, component_stride: 1 };
         Self {
@@ -351,9 +354,9 @@ impl KernelParams {
             lowest_iou_threshold: 0.3,
             class_agnostic: 1,
             sequence: COMPLETE,
-            capacity: memory.capacity,
-            sort_limit: memory.sort.limit,
-            first_chunk: memory.sort.first_chunk,
+            capacity: graph.capacity,
+            sort_limit: graph.sort.limit,
+            first_chunk: graph.sort.first_chunk,
             place: PlaceParams::of_pixels(),
             ..Self::default()
         }

@@ -97,19 +97,19 @@ impl MaskPlaceParams {
 }
 
 impl Cached<MaskPlaceParams> {
-    /// The pixels of the masks of images with these grids, and the number of bytes that are uploaded.
+    /// The pixels of the masks of images with these grids.
     pub fn provide_masks(
         &mut self,
         on: UploadStream<'_>,
         grids: &[MaskGrid],
-    ) -> Result<(Placed<MaskPlaceParams>, u64), DriverError> {
+    ) -> Result<Placed<MaskPlaceParams>, DriverError> {
         let mut places = grids.iter().map(MaskPlaceParams::new);
         let same = places.next().unwrap_or_default();
         if places.all(|place| are_equal(&place, &same)) {
-            return Ok((Placed { same, table: 0 }, 0));
+            return Ok(Placed { same, table: 0 });
         }
-        let (table, uploaded) = self.provide(on, grids.iter().map(MaskPlaceParams::new))?;
-        Ok((Placed { same: MaskPlaceParams::default(), table }, uploaded))
+        let table = self.provide(on, grids.iter().map(MaskPlaceParams::new))?;
+        Ok(Placed { same: MaskPlaceParams::default(), table })
     }
 }
 

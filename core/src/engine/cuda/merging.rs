@@ -39,17 +39,21 @@ pub(super) enum MergeKernel {
 use MergeKernel::*;
 
 impl MergeKernel {
-    /// The kernels of a method, in the order of their launches.
-    pub fn of(method: Method) -> &'static [Self] {
+    /// The method by which the first kernels decide, and the kernels that follow them.
+    pub fn of(method: Method) -> (Method, &'static [Self]) {
         match method {
-            Method::Greedy | Method::MapReduce | Method::None => &[],
-            Method::Merge => &[Claims, Order, Grow],
-            Method::MergeTransitive => &[Claims, Roots, Order, Grow],
-            Method::WeightedAverage => &[Claims, Order, Average],
-            Method::WeightedFusion => &[Classes, Order, Fuse, Rank],
-            Method::SoftLinear | Method::SoftGaussian => &[Classes, Order, Soften, Rank],
-            Method::MatrixLinear | Method::MatrixGaussian => &[Compensate, Decay, Rank],
-            Method::Adaptive | Method::Feature => &[Classes, Order, ByColumn],
+            Method::Greedy | Method::MapReduce | Method::None => (method, &[]),
+            Method::Merge => (Method::Greedy, &[Claims, Order, Grow]),
+            Method::WeightedAverage => (Method::Greedy, &[Claims, Order, Average]),
+            Method::MergeTransitive => (Method::None, &[Claims, Roots, Order, Grow]),
+            Method::WeightedFusion => (Method::None, &[Classes, Order, Fuse, Rank]),
+            Method::SoftLinear | Method::SoftGaussian => {
+                (Method::None, &[Classes, Order, Soften, Rank])
+            }
+            Method::MatrixLinear | Method::MatrixGaussian => {
+                (Method::None, &[Compensate, Decay, Rank])
+            }
+            Method::Adaptive | Method::Feature => (Method::None, &[Classes, Order, ByColumn]),
         }
     }
 
@@ -89,23 +93,6 @@ impl MergeKernel {
         // A warp has a candidate, or up to 32.
         let wanted = capacity.div_ceil(MERGE_THREADS / 32);
         blocks_per_group(4 * multiprocessors, wanted, groups)
-    }
-}
-
-/// The method that the deciding kernels run with. Keepers are the survivors of greedy suppression,
-/// or any candidates.
-pub(super) fn deciding_method(method: Method) -> Method {
-    match method {
-        Method::Greedy | Method::MapReduce | Method::None => method,
-        Method::Merge | Method::WeightedAverage => Method::Greedy,
-        Method::MergeTransitive
-        | Method::WeightedFusion
-        | Method::SoftLinear
-        | Method::SoftGaussian
-        | Method::MatrixLinear
-        | Method::MatrixGaussian
-        | Method::Adaptive
-        | Method::Feature => Method::None,
     }
 }
 
@@ -169,8 +156,8 @@ mod tests {
     fn other_methods_than_those_of_map_and_reduce_have_further_kernels() {
         for method in Method::ALL {
             let is_deciding = |of| matches!(of, Method::Greedy | Method::MapReduce | Method::None);
-            assert_eq!(MergeKernel::of(method).is_empty(), is_deciding(method), "{method:?}");
-            assert!(is_deciding(deciding_method(method)), "{method:?}");
+            assert_eq!(MergeKernel::of(method).1.is_empty(), is_deciding(method), "{method:?}");
+            assert!(is_deciding(MergeKernel::of(method).0), "{method:?}");
         }
     }
 }

@@ -43,7 +43,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::validate::{check_column, check_method, check_overlap, validate};
+use super::validate::{check_methods, validate};
 use super::{
     Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, Job, Outcome, Overlap, Params,
     ResultMemory, place,
@@ -188,9 +188,7 @@ impl Engine for Cuda {
 
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
         supports_layout(layout, params)?;
-        check_overlap(layout.is_oriented(), params.overlap)?;
-        check_method(layout.is_oriented(), params.method)?;
-        check_column(layout, params.method)
+        check_methods(layout, params)
     }
 
     fn run(&mut self, job: Job<'_>) -> Result<Outcome<'_>, EngineError> {

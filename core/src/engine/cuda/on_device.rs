@@ -3,6 +3,7 @@
 //!
 //! In: the inputs of a run, which have been checked. Out: the counts and the memory of its results.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,20 +13,23 @@ use super::graph::LaunchParams;
 use super::graph_config::GraphConfig;
 use super::graphs::{CAPACITY_STEP, Graphs};
 use super::indices;
-use super::inputs::{InputMemory, Inputs, Provided};
-use super::interface::{ClassRule, SortLimits, Source};
-use super::kernels::Kernels;
+use super::inputs::{InputMemory, Inputs};
+use super::interface::{
+    ClassRule, Precision, SortLimits, Source, detections_offset, is_multi_label,
+};
+use super::kernels::{DecodeKernel, Kernels};
 use super::layout_params::{ColumnParams, LayoutParams};
 use super::mask_params::{MaskPlaceParams, mask_capacity, mask_kernel};
-use super::merging::{ByColumnParams, MergeParams};
+use super::merging::{ByColumnParams, MergeKernel, MergeParams};
 use super::places::{Placed, PlacedImage};
-use super::results::{DeviceResults, ResultAddresses, ResultSize, Results};
+use super::results::{ResultAddresses, ResultSize, Results};
 use super::upload::{Cached, PriorTable, UploadStream};
-use crate::device::{DeviceError, DriverError, ForeignStream, Stream};
+use crate::decoder::Field;
+use crate::device::{DeviceBuffer, DeviceError, DriverError, ForeignStream, Stream};
 use crate::engine::class_limits::{ClassLimits, Survivors};
 use crate::engine::masks::{MaskGrid, MaskMemory, MaskPlace, WORD_BYTES};
 use crate::engine::{
-    DeviceWork, EngineError, GroupCounts, ImagePlace, Job, Params, ResultMemory, place,
+    Detection, DeviceWork, EngineError, GroupCounts, ImagePlace, Job, Params, ResultMemory, place,
 };
 
 /// Everything that belongs to one GPU.
@@ -43,9 +47,21 @@ pub(super) struct OnDevice {
     pub(super) mask_places: Vec<MaskPlace>,
     pub(super) results: Results,
     /// The results of runs that are not waited for.
-    device_results: Option<DeviceResults>,
+    device_results: Option<(ResultSize, DeviceBuffer)>,
     /// Completes with the last enqueued run, unless that run was already waited for.
     enqueued: Enqueued,
+    uploads: Uploads,
+    /// Applies class limits to the results.
+    limits: ClassLimits,
+    /// Determines which groups have their candidates sorted.
+    pub(super) sort: SortLimits,
+    pub(super) stream: Stream,
+    pub(super) kernels: Arc<Kernels>,
+}
+
+/// What runs have uploaded.
+#[derive(Debug, Default)]
+struct Uploads {
     inputs: InputMemory,
     /// The thresholds by class.
     thresholds: Cached<f32>,
@@ -54,13 +70,7 @@ pub(super) struct OnDevice {
     places: Cached<PlacedImage>,
     /// The places of images, for masks.
     places_of_masks: Cached<MaskPlaceParams>,
-    /// Applies class limits to the results.
-    limits: ClassLimits,
     priors: PriorTable,
-    /// Determines which groups have their candidates sorted.
-    pub(super) sort: SortLimits,
-    pub(super) stream: Stream,
-    pub(super) kernels: Arc<Kernels>,
 }
 
 /// The stream of [`Engine::run_in_stream`], and its function that returns the address for anchors.
@@ -82,13 +92,8 @@ impl OnDevice {
             results: Results::new(device)?,
             device_results: None,
             enqueued: Enqueued::default(),
-            inputs: InputMemory::default(),
-            thresholds: Cached::default(),
-            class_rules: Cached::default(),
-            places: Cached::default(),
-            places_of_masks: Cached::default(),
+            uploads: Uploads::default(),
             limits: ClassLimits::default(),
-            priors: PriorTable::default(),
             sort: SortLimits::DEFAULT,
             stream: Stream::with_highest_priority(device)?,
             kernels,
@@ -99,12 +104,7 @@ impl OnDevice {
     pub fn reset(&mut self) {
         let _ = self.enqueued.synchronize();
         self.graphs = Graphs::default();
-        self.inputs = InputMemory::default();
-        self.thresholds = Cached::default();
-        self.class_rules = Cached::default();
-        self.places = Cached::default();
-        self.places_of_masks = Cached::default();
-        self.priors = PriorTable::default();
+        self.uploads = Uploads::default();
     }
 
     /// Provides the tensors and the parameters, for kernels that are launched into `foreign`, or the engine's stream,
@@ -114,6 +114,7 @@ impl OnDevice {
         inputs: &Inputs<'_, '_>,
         job: Job<'b>,
         foreign: Option<&Stream>,
+        uploaded: &Cell<u64>,
     ) -> Result<Batch<'b>, EngineError> {
         let Job { layout, params, images, .. } = job;
         // The kernels for plain layouts write no columns.
@@ -121,32 +122,30 @@ impl OnDevice {
         let on = UploadStream {
             stream: foreign.unwrap_or(&self.stream),
             enqueued: self.enqueued.pending(),
+            uploaded,
         };
-        let Provided { tensors, mut uploaded } = inputs.provide(on, &mut self.inputs)?;
-        let (thresholds, bytes) =
-            self.thresholds.provide(on, params.thresholds.per_class.iter().copied())?;
-        uploaded += bytes;
-        let (places, bytes) = self.places.provide_places(on, layout, params, images)?;
-        uploaded += bytes;
-        let mut source = Source { tensors, thresholds, class_rules: 0, priors: 0, places };
+        let uploads = &mut self.uploads;
+        let mut source = Source {
+            tensors: inputs.provide(on, &mut uploads.inputs)?,
+            thresholds: uploads
+                .thresholds
+                .provide(on, params.thresholds.per_class.iter().copied())?,
+            class_rules: 0,
+            priors: 0,
+            places: uploads.places.provide_places(on, layout, params, images)?,
+        };
         if !params.class_rules.is_empty() {
-            let (address, bytes) = self.class_rules.provide(on, ClassRule::all(params))?;
-            source.class_rules = address;
-            uploaded += bytes;
+            source.class_rules = uploads.class_rules.provide(on, ClassRule::all(params))?;
         }
         let mut mask_places = Placed::default();
         self.mask_grids.clear();
         if let Some(prototypes) = &layout.prototypes {
             let grids = images.iter().map(|place| MaskGrid::new(layout, prototypes, params, place));
             self.mask_grids.extend(grids);
-            let (places, bytes) = self.places_of_masks.provide_masks(on, &self.mask_grids)?;
-            mask_places = places;
-            uploaded += bytes;
+            mask_places = uploads.places_of_masks.provide_masks(on, &self.mask_grids)?;
         }
         if let Some(priors) = &layout.priors {
-            let (address, bytes) = self.priors.provide(on, priors)?;
-            source.priors = address;
-            uploaded += bytes;
+            source.priors = uploads.priors.provide(on, priors)?;
         }
         let mut launch = LaunchParams {
             merge: MergeParams::new(params),
@@ -157,8 +156,25 @@ impl OnDevice {
             launch.layout = LayoutParams::new(&source, layout, params);
             launch.columns = ColumnParams::new(&source, layout);
         }
-        let sort = if layout.is_oriented() { SortLimits::NEVER } else { self.sort };
-        Ok(Batch { source, plain, job, mask_places, sort, launch, uploaded })
+        let precision = |of: Field| Precision::of(source.tensor(of.tensor).element);
+        let decode = match &plain {
+            Some(plain) => DecodeKernel::Plain([plain.boxes, plain.scores].map(precision)),
+            None if layout.is_oriented() => DecodeKernel::Oriented,
+            None => DecodeKernel::Layout,
+        };
+        let config = GraphConfig {
+            capacity: 0,
+            groups: place::group_count(images),
+            sort: if layout.is_oriented() { SortLimits::NEVER } else { self.sort },
+            decode,
+            multi_label: is_multi_label(layout, params),
+            merge: MergeKernel::of(params.method).1,
+            column_components: layout.column_components() as u32,
+            // `validate` has checked that the masks of all images have one kind of pixels.
+            masks: self.mask_grids.first().map(mask_kernel),
+            mask_words: 0,
+        };
+        Ok(Batch { source, plain, job, mask_places, config, launch })
     }
 
     /// Runs a batch in the caller's stream, or the engine's stream, and waits for its result. The next run can be
@@ -178,37 +194,38 @@ impl OnDevice {
             Some(stream) => self.enqueued.hold_back(stream)?,
             None => self.enqueued.synchronize()?,
         }
-        let mut batch = self.batch(inputs, job, foreign)?;
-        let mut work = DeviceWork { bytes_uploaded: batch.uploaded, ..DeviceWork::default() };
+        let uploaded = Cell::new(0);
+        let mut batch = self.batch(inputs, job, foreign, &uploaded)?;
+        let mut work = DeviceWork { bytes_uploaded: uploaded.get(), ..DeviceWork::default() };
         self.anchors = job.layout.anchors();
         // Few anchors become candidates.
-        let mut config = batch.config(batch.greatest_anchors().min(CAPACITY_STEP));
-        self.graphs.expect_as_before(&mut config, batch.greatest_candidates());
+        batch.config.capacity = batch.greatest_anchors().min(CAPACITY_STEP);
+        let greatest = batch.greatest_candidates();
+        self.graphs.expect_as_before(&mut batch.config, greatest);
         self.mask_places.clear();
-        // `validate` has checked that the masks of all images have one kind of pixels.
-        if let Some(grid) = self.mask_grids.first() {
-            config.masks = Some(mask_kernel(grid));
-            config.mask_words = mask_capacity(0, config.groups);
+        if batch.config.masks.is_some() {
+            batch.config.mask_words = mask_capacity(0, batch.config.groups);
         }
         // The first launch counts the candidates. The first launch with memory for all candidates
         // determines the size of the masks.
         let mut anchors = None;
         for _ in 0..3 {
-            self.launch(&config, &mut batch, foreign)?;
+            let graph = self.launch(&mut batch, foreign)?;
             if let Some(caller) = caller.take() {
                 anchors = (caller.anchors)();
             }
             if let (Some(stream), Some(address)) = (foreign, anchors) {
-                self.write_anchors(stream, address)?;
+                self.write_anchors(stream, graph.capacity, address)?;
             }
-            let candidates = self.wait(&config, foreign, &mut work)?;
+            let config = &mut batch.config;
+            let candidates = self.wait(config.groups, foreign, &mut work)?;
             let words = match config.masks {
-                Some(_) => self.place_masks(job.images, &mut work),
+                Some(_) => self.place_masks(job.images, graph.mask_words, &mut work),
                 None => 0,
             };
             self.graphs.had_sorted = candidates > config.sort.limit;
-            let has_memory = candidates <= self.graphs.capacity();
-            if has_memory && words <= self.graphs.mask_words() {
+            let has_memory = candidates <= graph.capacity;
+            if has_memory && words <= graph.mask_words {
                 if job.params.has_class_limits() {
                     self.apply_limits(job.params);
                 }
@@ -238,13 +255,11 @@ impl OnDevice {
         if !is_capturing {
             self.enqueued.hold_back(&stream)?;
         }
-        let mut batch = self.batch(inputs, job, Some(&stream))?;
+        let mut batch = self.batch(inputs, job, Some(&stream), &Cell::new(0))?;
         // The host cannot check that the candidates fit, so reserve memory for the greatest
         // possible number.
-        let greatest = batch.greatest_candidates();
-        let config = batch.config(greatest);
-        let enqueued = &mut self.enqueued;
-        let graph = self.graphs.prepare(config, greatest, &self.kernels, &stream, enqueued)?;
+        batch.config.capacity = batch.greatest_candidates();
+        let graph = self.graphs.prepare(&batch, &self.kernels, &stream, &mut self.enqueued)?;
         let (capacity, addresses) = match memory {
             Some(ResultMemory { counts, detections, columns }) => {
                 let headers = counts;
@@ -252,23 +267,19 @@ impl OnDevice {
                 (job.params.max_detections, to)
             }
             None => {
-                let size = ResultSize {
-                    capacity: graph.capacity(),
-                    groups: graph.groups(),
-                    column_components: config.column_components,
-                    mask_words: 0,
-                };
-                if self.device_results.as_ref().is_none_or(|results| results.size() != size) {
+                let size = graph.config.results();
+                if self.device_results.as_ref().is_none_or(|(held, _)| *held != size) {
                     self.device_results = None;
-                    self.device_results = Some(DeviceResults::new(self.kernels.device(), size)?);
+                    let buffer = DeviceBuffer::new(self.kernels.device(), size.bytes())?;
+                    self.device_results = Some((size, buffer));
                 }
-                let results = self.device_results.as_ref().expect("just made");
-                results.clear(&stream)?;
-                (size.capacity as usize, results.addresses())
+                let (_, buffer) = self.device_results.as_ref().expect("just made");
+                stream.zero(buffer)?;
+                (size.capacity as usize, size.addresses(buffer.address()))
             }
         };
         batch.launch.results = addresses;
-        let params = batch.with_memory(graph.memory(), graph.mask_words());
+        let params = batch.with_memory(&graph.config);
         if is_capturing {
             graph.launch_kernels(&stream, params)?;
         } else {
@@ -291,8 +302,8 @@ impl OnDevice {
 
     /// Finds the places of all survivors' masks, and adds the bytes that were written to `work`.
     /// Returns the greatest number of mask words in a group; masks are valid if the memory had room
-    /// for that many.
-    fn place_masks(&mut self, images: &[ImagePlace], work: &mut DeviceWork) -> u32 {
+    /// for that many, i.e. if it is at most `held`.
+    fn place_masks(&mut self, images: &[ImagePlace], held: u32, work: &mut DeviceWork) -> u32 {
         self.mask_places.clear();
         let (mut most, mut written) = (0, 0);
         let groups = self.groups.iter_mut().zip(place::image_groups(images));
@@ -311,7 +322,7 @@ impl OnDevice {
             // At most `MaskMemory::LIMIT`.
             let words = words as u32;
             most = most.max(words);
-            written += words.min(self.graphs.mask_words());
+            written += words.min(held);
         }
         let bytes = u64::from(written) * WORD_BYTES;
         work.bytes_downloaded += bytes;
@@ -319,30 +330,31 @@ impl OnDevice {
         most
     }
 
-    /// Launches the kernels once on a graph for `config`.
+    /// Launches the kernels once. Returns the configuration of the graph, which has the memory that there is.
     fn launch(
         &mut self,
-        config: &GraphConfig,
         batch: &mut Batch<'_>,
         foreign: Option<&Stream>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<GraphConfig, EngineError> {
         let stream = foreign.unwrap_or(&self.stream);
-        let (greatest, enqueued) = (batch.greatest_candidates(), &mut self.enqueued);
-        let graph = self.graphs.prepare(*config, greatest, &self.kernels, stream, enqueued)?;
+        let graph = self.graphs.prepare(batch, &self.kernels, stream, &mut self.enqueued)?;
+        let config = graph.config;
         // The graph may have been made for results in device memory.
-        let GraphConfig { column_components, .. } = *config;
-        let (memory, mask_words) = (graph.memory(), graph.mask_words());
-        let capacity = memory.capacity;
-        let size = ResultSize { capacity, groups: graph.groups(), column_components, mask_words };
-        self.results.make_room(size)?;
+        self.results.make_room(config.results())?;
         batch.launch.results = self.results.addresses();
-        self.results.clear(config.groups);
-        Ok(graph.launch(stream, batch.with_memory(memory, mask_words))?)
+        self.results.clear(batch.config.groups);
+        graph.launch(stream, batch.with_memory(&config))?;
+        Ok(config)
     }
 
     /// Writes the anchors of the last launch's survivors to `address`, in the order of its stream.
-    fn write_anchors(&mut self, stream: &Stream, address: u64) -> Result<(), DriverError> {
-        let count = self.anchors.min(self.graphs.capacity() as usize) as u32;
+    fn write_anchors(
+        &mut self,
+        stream: &Stream,
+        capacity: u32,
+        address: u64,
+    ) -> Result<(), DriverError> {
+        let count = self.anchors.min(capacity as usize) as u32;
         let detections = self.results.addresses().detections;
         // SAFETY: there is memory for as many detections, which is not freed or written before this work has
         // completed, since it is added to the pending runs. The caller of `run_in_stream` guarantees the address.
@@ -354,11 +366,10 @@ impl OnDevice {
     /// are valid if the memory had room for that many.
     fn wait(
         &mut self,
-        config: &GraphConfig,
+        groups: u32,
         foreign: Option<&Stream>,
         work: &mut DeviceWork,
     ) -> Result<u32, EngineError> {
-        let groups = config.groups;
         self.results.wait(foreign.unwrap_or(&self.stream), groups)?;
         self.groups.clear();
         let mut survivors = 0;
@@ -372,16 +383,17 @@ impl OnDevice {
                 candidates: header.candidates as usize,
                 rejected: header.rejected as usize,
             });
-            survivors += u64::from(header.survivors);
+            survivors += header.survivors as usize;
             most = most.max(header.candidates);
             rounds = rounds.max(header.rounds);
             nanoseconds = nanoseconds.max(header.nanoseconds);
         }
-        let row = (self.results.column_components() * size_of::<f32>()) as u64;
+        let columns = (survivors * self.results.column_components() * size_of::<f32>()) as u64;
+        let detections = detections_offset(groups) + survivors * size_of::<Detection>();
         *work += DeviceWork {
             bytes_uploaded: 0,
-            bytes_downloaded: self.results.bytes(groups) + survivors * row,
-            column_bytes_downloaded: survivors * row,
+            bytes_downloaded: detections as u64 + columns,
+            column_bytes_downloaded: columns,
             // `place_masks` computes these from the survivors.
             mask_bytes_downloaded: 0,
             launches: 1,

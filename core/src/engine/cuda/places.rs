@@ -106,14 +106,14 @@ fn numbers(Bounds { left, top, right, bottom }: Bounds) -> [f32; 4] {
 }
 
 impl Cached<PlacedImage> {
-    /// The numbers with which the boxes of `images` are decoded, and the number of bytes that are uploaded.
+    /// The numbers with which the boxes of `images` are decoded.
     pub fn provide_places(
         &mut self,
         on: UploadStream<'_>,
         layout: &Layout,
         params: &Params,
         images: &[ImagePlace],
-    ) -> Result<(Placed<PlaceParams>, u64), DriverError> {
+    ) -> Result<Placed<PlaceParams>, DriverError> {
         let place = |image: &ImagePlace| image.decode_place(layout, params);
         let first = images.first().map(place);
         let same = first.as_ref().map(PlaceParams::new).unwrap_or_default();
@@ -127,7 +127,7 @@ impl Cached<PlacedImage> {
             && images.iter().enumerate().all(is_group)
             && images.iter().skip(1).all(is_same)
         {
-            return Ok((Placed { same, table: 0 }, 0));
+            return Ok(Placed { same, table: 0 });
         }
         let place = &place;
         let entries = image_groups(images).flat_map(|group| {
@@ -135,8 +135,8 @@ impl Cached<PlacedImage> {
             let images = images[group].iter();
             images.map(move |image| PlacedImage::new(&place(image), image.group, first_image))
         });
-        let (table, uploaded) = self.provide(on, entries)?;
-        Ok((Placed { same: PlaceParams::default(), table }, uploaded))
+        let table = self.provide(on, entries)?;
+        Ok(Placed { same: PlaceParams::default(), table })
     }
 }
 

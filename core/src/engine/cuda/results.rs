@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::interface::{COMPLETE, ResultHeader, detections_offset, results_bytes};
 use super::layout_params::columns_bytes;
-use crate::device::{Device, DeviceBuffer, DriverError, PinnedBuffer, Stream};
+use crate::device::{Device, DriverError, PinnedBuffer, Stream};
 use crate::engine::{Detection, EngineError};
 
 /// How long a thread polls without pause: longer than most launches take.
@@ -44,7 +44,7 @@ pub(super) struct ResultSize {
 }
 
 impl ResultSize {
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.masks_offset() + self.groups as usize * mask_bytes(self.mask_words)
     }
 
@@ -55,7 +55,7 @@ impl ResultSize {
     }
 
     /// The addresses of results that begin at `first`.
-    fn addresses(&self, first: u64) -> ResultAddresses {
+    pub fn addresses(&self, first: u64) -> ResultAddresses {
         ResultAddresses {
             headers: first,
             detections: first + detections_offset(self.groups) as u64,
@@ -73,32 +73,6 @@ pub(super) struct ResultAddresses {
     /// The rows of columns.
     pub rows: u64,
     pub mask_words: u64,
-}
-
-/// The results of a batch in device memory.
-#[derive(Debug)]
-pub(super) struct DeviceResults {
-    size: ResultSize,
-    buffer: DeviceBuffer,
-}
-
-impl DeviceResults {
-    pub fn new(device: &Arc<Device>, size: ResultSize) -> Result<Self, DriverError> {
-        Ok(Self { size, buffer: DeviceBuffer::new(device, size.bytes())? })
-    }
-
-    pub fn size(&self) -> ResultSize {
-        self.size
-    }
-
-    pub fn addresses(&self) -> ResultAddresses {
-        self.size.addresses(self.buffer.address())
-    }
-
-    /// Sets all results to zero, in stream order.
-    pub fn clear(&self, stream: &Stream) -> Result<(), DriverError> {
-        stream.zero(&self.buffer)
-    }
 }
 
 /// The results of a batch in pinned host memory, which the GPU writes to.
@@ -171,14 +145,6 @@ impl Results {
         }
         self.mean_wait = (self.mean_wait * 7 + began.elapsed()) / 8;
         Ok(())
-    }
-
-    /// The number of header and detection bytes that the GPU wrote for `groups` groups. Call it
-    /// after `wait`.
-    pub fn bytes(&self, groups: u32) -> u64 {
-        let detections = (0..groups).map(|group| self.header(group).survivors as usize);
-        let detections = detections.sum::<usize>() * size_of::<Detection>();
-        (detections_offset(groups) + detections) as u64
     }
 
     /// The counts of a group. Call it after `wait`.

@@ -5,6 +5,7 @@
 //! the stream. The copy goes through pinned memory, because the driver copies pageable memory
 //! synchronously.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -17,6 +18,8 @@ pub(super) struct UploadStream<'a> {
     pub stream: &'a Stream,
     /// Completes with earlier runs that were not waited for.
     pub enqueued: Option<&'a OwnedEvent>,
+    /// The number of bytes that were uploaded.
+    pub uploaded: &'a Cell<u64>,
 }
 
 /// Pinned memory and device memory of equal size, reused for later runs.
@@ -38,7 +41,7 @@ impl Upload {
     /// address of the copy.
     pub fn fill<E: From<DriverError>>(
         &mut self,
-        UploadStream { stream, enqueued }: UploadStream<'_>,
+        UploadStream { stream, enqueued, uploaded }: UploadStream<'_>,
         len: usize,
         write: impl FnOnce(&mut [u8]) -> Result<(), E>,
     ) -> Result<u64, E> {
@@ -56,6 +59,7 @@ impl Upload {
         // the call above waits. After a failed run, the engine drops the uploads.
         write(&mut pinned.as_mut_slice()[..len])?;
         stream.upload(pinned, on_device, len)?;
+        uploaded.set(uploaded.get() + len as u64);
         Ok(on_device.address())
     }
 
@@ -76,24 +80,24 @@ pub(super) struct Cached<T> {
 }
 
 impl<T: Pod> Cached<T> {
-    /// The device address of `values`, and the number of bytes that are uploaded. The address is 0
+    /// The device address of `values`, 0
     /// if no values were ever provided. After an error, the values on the GPU are unknown: drop
     /// `self`.
     pub fn provide(
         &mut self,
         stream: UploadStream<'_>,
         values: impl Iterator<Item = T>,
-    ) -> Result<(u64, u64), DriverError> {
+    ) -> Result<u64, DriverError> {
         self.computed.clear();
         self.computed.extend(values);
         // Compares bytes, because NaN does not equal itself as a number.
         let bytes: &[u8] = bytemuck::cast_slice(&self.computed);
         if bytemuck::cast_slice::<T, u8>(&self.values) == bytes {
-            return Ok((self.upload.address(), 0));
+            return Ok(self.upload.address());
         }
-        let provided = (self.upload.copy(stream, bytes)?, bytes.len() as u64);
+        let address = self.upload.copy(stream, bytes)?;
         self.values.clone_from(&self.computed);
-        Ok(provided)
+        Ok(address)
     }
 }
 
@@ -112,12 +116,11 @@ impl PriorTable {
         &mut self,
         stream: UploadStream<'_>,
         table: &Arc<[[f32; 4]]>,
-    ) -> Result<(u64, u64), DriverError> {
+    ) -> Result<u64, DriverError> {
         if self.table.as_ref().is_some_and(|last| Arc::ptr_eq(last, table)) {
-            return Ok((self.values.upload.address(), 0));
+            return Ok(self.values.upload.address());
         }
-        let provided = self.values.provide(stream, table.iter().copied())?;
         self.table = Some(table.clone());
-        Ok(provided)
+        self.values.provide(stream, table.iter().copied())
     }
 }
