@@ -242,41 +242,30 @@ fn add_channels_to<const N: usize>(
 trait Stored: Element {
     /// Copies elements in single precision. Both slices have equal lengths, multiples of [`LANES`]
     /// except at the end of the memory.
-    fn copy(from: &[Self], to: &mut [f32]);
-}
-
-impl Stored for f32 {
     #[inline(always)]
     fn copy(from: &[Self], to: &mut [f32]) {
+        let convert = |from: &[Self], to: &mut [f32]| {
+            from.iter().zip(to).for_each(|(from, to)| *to = from.to_f32());
+        };
         // Spans are short, so a call of `memcpy` would take longer.
         let (from, from_rest) = from.as_chunks::<LANES>();
         let (to, to_rest) = to.as_chunks_mut::<LANES>();
-        from.iter().zip(to).for_each(|(from, to)| *to = *from);
-        from_rest.iter().zip(to_rest).for_each(|(from, to)| *to = *from);
+        from.iter().zip(to).for_each(|(from, to)| convert(from, to));
+        convert(from_rest, to_rest);
     }
 }
 
+impl Stored for f32 {}
+impl Stored for i8 {}
+impl Stored for u8 {}
+impl Stored for i32 {}
+impl Stored for i64 {}
 impl Stored for f16 {
     #[inline(always)]
     fn copy(from: &[Self], to: &mut [f32]) {
         from.convert_to_f32_slice(to);
     }
 }
-
-macro_rules! stored {
-    ($element:ty) => {
-        impl Stored for $element {
-            #[inline(always)]
-            fn copy(from: &[Self], to: &mut [f32]) {
-                from.iter().zip(to).for_each(|(&from, to)| *to = from as f32);
-            }
-        }
-    };
-}
-stored!(i8);
-stored!(u8);
-stored!(i32);
-stored!(i64);
 
 /// The prototypes of an image.
 struct Source<'a, T> {

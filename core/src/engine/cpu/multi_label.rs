@@ -5,6 +5,7 @@
 //! then class. Scores are compared, several at a time, with the lowest threshold of any class. Most
 //! scores are below it. The rules are then applied one by one to the remaining pairs.
 
+use super::buckets::Buckets;
 use super::candidate::Scored;
 use super::decode::{BLOCK, CandidateDecoder, PlainImage, WIDTH};
 use super::score::Score;
@@ -16,7 +17,7 @@ pub(super) struct Pairs {
     /// In the order of class, then anchor.
     by_class: Vec<Pair>,
     /// In the order of anchor, then class.
-    by_anchor: Vec<Pair>,
+    by_anchor: Buckets<Pair>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,27 +29,6 @@ struct Pair {
 }
 
 const _: () = assert!(crate::decoder::MAX_CLASSES <= 1 << 16 && BLOCK <= 1 << 16);
-
-impl Pairs {
-    /// Sorts the pairs by anchor. Pairs of one anchor stay in the order of their classes.
-    #[inline(always)]
-    fn sort_by_anchor(&mut self) {
-        let Self { by_class, by_anchor } = self;
-        let mut ends = [0u32; BLOCK];
-        by_class.iter().for_each(|pair| ends[usize::from(pair.anchor) % BLOCK] += 1);
-        let mut first = 0;
-        for end in &mut ends {
-            (*end, first) = (first, first + *end);
-        }
-        by_anchor.clear();
-        by_anchor.resize(by_class.len(), Pair::default());
-        for &pair in &*by_class {
-            let end = &mut ends[usize::from(pair.anchor) % BLOCK];
-            by_anchor[*end as usize] = pair;
-            *end += 1;
-        }
-    }
-}
 
 /// The lowest threshold of any class, as a number and as a key.
 struct LowestThreshold<S: Score> {
@@ -164,8 +144,9 @@ impl CandidateDecoder {
                     }
                 }
             }
-            pairs.sort_by_anchor();
-            for &Pair { anchor, class, score } in &pairs.by_anchor {
+            let Pairs { by_class, by_anchor } = &mut pairs;
+            by_anchor.fill(len, by_class.iter().map(|&pair| (pair.anchor.into(), pair)));
+            for &Pair { anchor, class, score } in by_anchor.values() {
                 let pair = [start + usize::from(anchor), class.into()];
                 self.add_pair_if_candidate(pair, None, score, &image);
             }

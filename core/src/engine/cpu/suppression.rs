@@ -35,7 +35,7 @@ impl Suppression<'_> {
         let max_boxes = if params.method == Method::Greedy { ranked.min(most) } else { ranked };
         suppressors.clear();
         let mut entries = [Entry::default(); 32];
-        ranking.begin(candidates, ranked, ranked <= most);
+        ranking.begin(candidates, ranked);
         'all: loop {
             let keys = ranking.next(entries.len());
             if keys.is_empty() {

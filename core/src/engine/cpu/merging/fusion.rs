@@ -6,6 +6,7 @@
 
 use super::super::super::Params;
 use super::super::super::merging::WeightedMean;
+use super::super::buckets::Buckets;
 use super::super::conflict::{Conflict, Entry};
 use super::box_grid::BoxGrid;
 use super::{Merged, Part, overlap_of};
@@ -27,7 +28,7 @@ pub(super) struct Fusion {
     /// For each candidate, the index of its cluster.
     cluster_of: Vec<u32>,
     /// For each cluster, the anchors of its candidates except the keeper.
-    members: Vec<Vec<u32>>,
+    members: Buckets,
 }
 
 impl Fusion {
@@ -75,14 +76,12 @@ impl Fusion {
             grid.push(best.1, &fused);
             cluster.entry = fused;
         }
-        members.iter_mut().for_each(Vec::clear);
-        members.resize_with(members.len().max(clusters.len()), Vec::new);
-        for (candidate, &cluster) in (0..).zip(&*cluster_of) {
-            if clusters[cluster as usize].keeper != candidate {
-                members[cluster as usize].push(part.detection(candidate).anchor);
-            }
-        }
-        for (Cluster { keeper, entry, mean }, members) in clusters.iter().zip(members) {
+        let is_member =
+            |&(cluster, candidate): &(usize, u32)| clusters[cluster].keeper != candidate;
+        let all = cluster_of.iter().map(|&cluster| cluster as usize).zip(0..).filter(is_member);
+        let anchor = |(cluster, candidate)| (cluster, part.detection(candidate).anchor);
+        members.fill(clusters.len(), all.map(anchor));
+        for (Cluster { keeper, entry, mean }, members) in clusters.iter().zip(members.iter()) {
             merged.members.extend_from_slice(members);
             merged.push(part, *keeper, *entry.corners(), mean.score());
         }
