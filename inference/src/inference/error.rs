@@ -7,15 +7,18 @@ use gst::glib;
 
 use super::library::{OnnxRuntime, OnnxRuntimeError};
 use super::missing_library;
-use super::model::ModelError;
 use super::plugin_provider::{self, PluginError};
 use super::provider::Provider;
 use super::provider_options::ProviderOptions;
-use crate::regions::RegionError;
 use gstnmsfilter::frame::FrameError;
 use gstnmsfilter::input::InputError;
 use nmsfilter_core::device::{DeviceError, DriverError};
 use nmsfilter_core::tensor::TensorError;
+
+/// A property, the model, or its `.modelinfo` file cannot be used. The text says which, what was expected and what came.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SettingsError(pub String);
 
 nmsfilter_core::texts! {
 /// The reason why inference failed.
@@ -60,9 +63,6 @@ pub enum InferenceError {
     /// A provider library cannot be used.
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// The regions to run on cannot be chosen.
-    #[error(transparent)]
-    Regions(#[from] RegionError),
     /// There is no GPU that the provider can use.
     #[error("provider={provider} needs an NVIDIA GPU: {problem}")]
     NoGpu {
@@ -86,15 +86,12 @@ pub enum InferenceError {
     },
     /// The library is older than the model's opset or file format.
     #[error(
-        "the model {path:?} cannot be opened: {problem}; ONNX Runtime {} ({library:?}) is too old for it: install a \
-         newer one, or export the model with an older opset",
-        version.as_deref().unwrap_or_default()
+        "the model {path:?} cannot be opened: {problem}; ONNX Runtime {library} is too old for it: install a newer one, or \
+         export the model with an older opset"
     )]
     TooOld {
-        /// The library's version, if it is known.
-        version: Option<String>,
-        /// The path of the library.
-        library: PathBuf,
+        /// The library's version and path.
+        library: String,
         /// The path of the model.
         path: PathBuf,
         /// ONNX Runtime's message.
@@ -125,23 +122,23 @@ pub enum InferenceError {
     },
     /// The model has a node that the library does not have.
     #[error(
-        "the model {path:?} has a node {node}, which ONNX Runtime {} ({library:?}) does not have; install a newer one, or \
-         export the model with the operators of ONNX",
-        version.as_deref().unwrap_or_default()
+        "the model {path:?} has a node {node}, which ONNX Runtime {library} does not have; install a newer one, or export \
+         the model with the operators of ONNX"
     )]
     UnknownNode {
-        /// The library's version, if it is known.
-        version: Option<String>,
-        /// The path of the library.
-        library: PathBuf,
+        /// The library's version and path.
+        library: String,
         /// The path of the model.
         path: PathBuf,
         /// The type of the node.
         node: String,
     },
-    /// The model does not take a single picture, or its properties or its `.modelinfo` file are invalid.
+    /// The settings or the model cannot be used.
     #[error(transparent)]
-    Description(#[from] ModelError),
+    Settings(#[from] SettingsError),
+    /// The label file cannot be used.
+    #[error("{0}")]
+    Labels(String),
     /// The model cannot run as a CUDA graph.
     #[error(
         "cuda-graph=on: {problem}; set cuda-graph=auto to run the model without a graph if necessary"
@@ -149,17 +146,6 @@ pub enum InferenceError {
     Graph {
         /// The reason.
         problem: String,
-    },
-    /// Another element uses this instance id with other options.
-    #[error(
-        "model-instance-id={id}: another element with this id has other values of {differing}; set the same \
-         values, or another id"
-    )]
-    OtherOptions {
-        /// The id.
-        id: String,
-        /// The names of the properties that differ.
-        differing: String,
     },
     /// ONNX Runtime could not create a session, or a call other than a run failed.
     #[error("ONNX Runtime: {0}")]
@@ -247,19 +233,13 @@ impl InferenceError {
             let node = operator.to_owned();
             return match is_of_tensorrt {
                 true => Self::TensorRtNode { path, node },
-                false => Self::UnknownNode {
-                    version: plugin_provider::version(library),
-                    library: library.path.clone(),
-                    path,
-                    node,
-                },
+                false => Self::UnknownNode { library: name(library), path, node },
             };
         }
         // The parts of the messages before these words name a line of ONNX Runtime's source code, or a tensor. They are
         // left out.
         if let Some(problem) = needs_newer(problem) {
-            let (version, library) = (plugin_provider::version(library), library.path.clone());
-            return Self::TooOld { version, library, path, problem: problem.to_owned() };
+            return Self::TooOld { library: name(library), path, problem: problem.to_owned() };
         }
         match problem.rfind("External data path").or_else(|| problem.rfind("External initializer"))
         {
@@ -308,24 +288,30 @@ impl InferenceError {
             | Self::ExternalData { .. }
             | Self::TooOld { .. }
             | Self::TensorRtNode { .. }
-            | Self::UnknownNode { .. } => {
+            | Self::UnknownNode { .. }
+            | Self::Labels(_) => {
                 gst::error_msg!(gst::ResourceError::OpenRead, ("{self}"), ["{context}"])
             }
-            Self::Regions(_) | Self::Description(_) | Self::Info(_) | Self::OtherOptions { .. } => {
+            Self::Settings(_) | Self::Info(_) => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::Interrupted
             | Self::Run { .. }
             | Self::Frame(_)
             | Self::Scale(_)
-            | Self::Tensor(_) => {
-                gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
-            }
-            Self::NoCaps | Self::Stream { .. } => {
+            | Self::Tensor(_)
+            | Self::NoCaps
+            | Self::Stream { .. } => {
                 gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
             }
         }
     }
+}
+
+/// Returns the version of ONNX Runtime, if it is known, and the library's path.
+fn name(library: &OnnxRuntime) -> String {
+    let version = plugin_provider::version(library).unwrap_or_default();
+    format!("{version} ({:?})", library.path)
 }
 
 /// Returns the domain and the type of a node that ONNX Runtime does not have, by its message.

@@ -13,8 +13,8 @@ use ort::memory::Allocator;
 use ort::session::IoBinding;
 use ort::value::DynTensor;
 
-use super::error::InferenceError;
-use super::model::{ModelError, OutputSpec};
+use super::error::{InferenceError, SettingsError};
+use super::model::OutputSpec;
 use super::provider::GpuStream;
 use super::trial;
 use gstnmsfilter::input::cuda_memory;
@@ -50,14 +50,17 @@ pub struct AttachedOutput {
 ///
 /// # Errors
 /// If there are more than `MAX_ROWS`.
-pub fn reserve(outputs: &mut [AttachedOutput], rows: usize) -> Result<bool, ModelError> {
+pub fn reserve(outputs: &mut [AttachedOutput], rows: usize) -> Result<bool, SettingsError> {
     let varying = || outputs.iter().filter_map(|attached| Some((attached, attached.rows?)));
     let size = varying().map(|(attached, axis)| attached.row_bytes(axis)).max().unwrap_or(0);
     let present = varying().map(|(attached, axis)| attached.shape[axis]).max().unwrap_or(0);
     if rows > MAX_ROWS {
         let (attached, _) = varying().next().expect("rows are of outputs");
-        let name = attached.output.name.clone();
-        return Err(ModelError::ManyRows { name, rows, limit: MAX_ROWS });
+        return Err(SettingsError(format!(
+            "the model's output {} has {rows} rows; expected at most {MAX_ROWS}: export the model with a higher score \
+             threshold or a limit of detections",
+            attached.output.name
+        )));
     }
     let usual = (USUAL_BYTES / size.max(1)).clamp(1, USUAL_ROWS);
     let wanted = rows.next_power_of_two().max(usual).max(present);
@@ -113,7 +116,11 @@ impl AttachedOutput {
     ///
     /// # Errors
     /// If a second dimension varies, or the dimension of the batch.
-    pub fn rows_of(&mut self, shape: &[usize], batch: usize) -> Result<(usize, bool), ModelError> {
+    pub fn rows_of(
+        &mut self,
+        shape: &[usize],
+        batch: usize,
+    ) -> Result<(usize, bool), SettingsError> {
         if self.has_images {
             // All rows can belong to one picture.
             return Ok((shape.iter().product::<usize>() / self.shape[2], false));

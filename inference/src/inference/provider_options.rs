@@ -8,50 +8,28 @@
 
 use std::fmt;
 
+use super::error::SettingsError;
 use super::provider::Provider;
 
 /// Options of an execution provider: keys and values, in the order in which the user wrote them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProviderOptions(Vec<(String, String)>);
 
-/// The reason why options cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProviderOptionsError {
-    /// A part of the text is not a key and a value.
-    #[error(
-        "provider-options: expected key=value,key=value, with a value that contains commas in double quotes, as in \
-         a=1,b=\"x,y\"; got {text:?}"
-    )]
-    NoOption {
-        /// The rest of the text, from the part that cannot be read.
-        text: String,
-    },
-    /// A key occurs twice.
-    #[error("provider-options: {key} occurs twice; leave one of them out")]
-    Twice {
-        /// The key.
-        key: String,
-    },
-    /// The element sets this option itself.
-    #[error("provider-options: {key} is not an option for users: {advice}")]
-    Reserved {
-        /// The key.
-        key: String,
-        /// Advice on what to do instead.
-        advice: &'static str,
-    },
-}
-
 impl ProviderOptions {
     /// Reads options from text.
     ///
     /// # Errors
     /// If the text does not consist of keys and values, or if a key occurs twice.
-    pub fn parse(text: &str) -> Result<Self, ProviderOptionsError> {
+    pub fn parse(text: &str) -> Result<Self, SettingsError> {
         let mut options: Vec<(String, String)> = Vec::new();
         let mut rest = text.trim();
         while !rest.is_empty() {
-            let invalid = || ProviderOptionsError::NoOption { text: rest.to_owned() };
+            let invalid = || {
+                SettingsError(format!(
+                    "provider-options: expected key=value,key=value, with a value that contains commas in double quotes, as \
+                     in a=1,b=\"x,y\"; got {rest:?}"
+                ))
+            };
             let (key, after_key) = rest.split_once('=').ok_or_else(invalid)?;
             let key = key.trim();
             let (value, after_value) = take_value(after_key.trim_start()).ok_or_else(invalid)?;
@@ -59,7 +37,9 @@ impl ProviderOptions {
                 return Err(invalid());
             }
             if options.iter().any(|(other, _)| other == key) {
-                return Err(ProviderOptionsError::Twice { key: key.to_owned() });
+                return Err(SettingsError(format!(
+                    "provider-options: {key} occurs twice; leave one of them out"
+                )));
             }
             options.push((key.to_owned(), value));
             rest = after_value.trim_start();
@@ -71,11 +51,13 @@ impl ProviderOptions {
     ///
     /// # Errors
     /// If one is.
-    pub fn check(&self, provider: Provider) -> Result<(), ProviderOptionsError> {
+    pub fn check(&self, provider: Provider) -> Result<(), SettingsError> {
         for (key, _) in self.iter() {
             let reserved = reserved(provider).iter().find(|(reserved, _)| *reserved == key);
             if let Some(&(_, advice)) = reserved {
-                return Err(ProviderOptionsError::Reserved { key: key.to_owned(), advice });
+                return Err(SettingsError(format!(
+                    "provider-options: {key} is not an option for users: {advice}"
+                )));
             }
         }
         Ok(())
@@ -197,11 +179,11 @@ mod tests {
             ("a=\"x\"y,b=1", "a=\"x\"y,b=1"),
         ];
         for (text, rest) in cases {
-            let expected = ProviderOptionsError::NoOption { text: rest.to_owned() };
-            assert_eq!(ProviderOptions::parse(text), Err(expected), "{text}");
+            let error = ProviderOptions::parse(text).unwrap_err().to_string();
+            assert!(error.ends_with(&format!("as in a=1,b=\"x,y\"; got {rest:?}")), "{error}");
         }
-        let twice = ProviderOptionsError::Twice { key: "a".to_owned() };
-        assert_eq!(ProviderOptions::parse("a=1,b=2,a=3"), Err(twice));
+        let twice = ProviderOptions::parse("a=1,b=2,a=3").unwrap_err().to_string();
+        assert_eq!(twice, "provider-options: a occurs twice; leave one of them out");
     }
 
     #[test]

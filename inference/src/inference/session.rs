@@ -34,9 +34,9 @@ use ort::value::DynTensor;
 
 use super::CAT;
 use super::InferenceOptions;
-use super::error::InferenceError;
+use super::error::{InferenceError, SettingsError};
 use super::library::OnnxRuntime;
-use super::model::{ConstantInput, Model, ModelError, batch_dimension};
+use super::model::{ConstantInput, Model, batch_dimension};
 use super::outputs::{self, AttachedOutput, OutputSet};
 use super::plugin_provider::{self, PluginDevice};
 use super::provider::{self, GpuStream, ModelFile, Provider, SessionSettings};
@@ -164,11 +164,15 @@ impl ModelSession {
             }
         };
         let file = with_batch(path, options.batch)?;
-        let for_batch = |error: InferenceError| match (&file.changed, options.batch) {
-            (Some(_), Some(batch)) => {
-                ModelError::OtherThanOne { batch, problem: error.to_string() }.into()
-            }
+        let for_batch = |error: InferenceError| {
+            match (&file.changed, options.batch) {
+            (Some(_), Some(batch)) => SettingsError(format!(
+                "batch-size={batch}: the model has a batch of 1, and cannot run with another: {error}; leave batch-size at \
+                 0, or export the model with a dynamic batch"
+            ))
+            .into(),
             _ => error,
+        }
         };
         let settings =
             SessionSettings { options: &options.provider_options, threads: options.threads };

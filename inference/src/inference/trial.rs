@@ -9,8 +9,8 @@ use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, Memory
 use ort::session::{RunOptions, Session, SessionOutputs};
 use ort::value::{DynTensor, DynTensorValueType, DynValue};
 
-use super::error::InferenceError;
-use super::model::{self, Model, ModelError, OutputSpec};
+use super::error::{InferenceError, SettingsError};
+use super::model::{self, Model, OutputSpec};
 use super::outputs::AttachedOutput;
 use super::picture::Table;
 use super::provider::Provider;
@@ -49,7 +49,7 @@ impl Trial<'_> {
                 let number = |index: usize| numbers[index];
                 pattern
                     .check_background(&output.name, columns, number, numbers.len())
-                    .map_err(ModelError::Signature)?;
+                    .map_err(|error| SettingsError(error.to_string()))?;
                 if let Some((id, column)) = pattern.logits {
                     let is_probability = |row: &[f32]| {
                         row[column..].iter().all(|number| (0.0..=1.0).contains(number))
@@ -105,8 +105,12 @@ impl Trial<'_> {
             let (expected, other) = (first(true), first(false));
             let is_equal = |(run, place)| attached.are_close(expected, part(run, place), other);
             if !all().filter(|&(run, place)| has_picture(run, place)).all(is_equal) {
-                let name = attached.output.name.clone();
-                return Err(ModelError::Coupled { name, batch }.into());
+                return Err(SettingsError(format!(
+                    "the model's output {} of a picture depends on the other pictures of a batch of {batch}, as in \
+                     dynamically quantized models: leave batch-size at 0, or use a model with a batch of 1",
+                    attached.output.name
+                ))
+                .into());
             }
         }
         Ok(())
@@ -196,23 +200,29 @@ fn attach(
     batch: usize,
     output: &OutputSpec,
     dims: &[i64],
-) -> Result<AttachedOutput, InferenceError> {
-    let shape = lengths(dims);
+) -> Result<AttachedOutput, SettingsError> {
+    let (name, shape) = (&output.name, lengths(dims));
     if let (true, true, &[.., rows, columns]) = (batch > 1, output.has_images, &shape[..]) {
         let (output, shape) = (output.clone(), vec![batch, rows, columns]);
         return Ok(AttachedOutput { output, shape, rows: Some(1), has_images: true });
     }
     if batch > 1 && output.pattern.is_some_and(Pattern::has_rows_first) {
-        return Err(ModelError::UnnamedRows { name: output.name.clone() }.into());
+        return Err(SettingsError(format!(
+            "the model's output {name} has the rows of all pictures of a batch one after the other, and no number of their \
+             picture in them: leave batch-size at 0, for runs of one picture"
+        )));
     }
     if batch > 1 && shape.first() != Some(&batch) {
-        let (name, dims) = (output.name.clone(), model::dims_text(dims));
-        return Err(ModelError::OutputBatch { name, batch, dims }.into());
+        return Err(SettingsError(format!(
+            "the model's output {name} has the dimensions {} for a batch of {batch}; expected {batch} as the first \
+             dimension: leave batch-size at 0, or export the model with a dynamic batch",
+            model::dims_text(dims)
+        )));
     }
     let mut empty = (0..shape.len()).filter(|&axis| shape[axis] == 0);
     let rows = empty.next();
     if empty.next().is_some() {
-        return Err(output.varies().into());
+        return Err(output.varies());
     }
     Ok(AttachedOutput { output: output.clone(), shape, rows, has_images: false })
 }

@@ -14,6 +14,7 @@ pub use nmsfilter_core::geometry::{MAX_OVERLAP, MAX_TILES, tiles};
 pub use watch::NeverRan;
 use watch::RegionWatch;
 
+use crate::inference::error::SettingsError;
 use gstnmsfilter::input::region::TensorRegion;
 use nmsfilter_core::geometry::FrameRegion;
 
@@ -54,39 +55,6 @@ pub struct RegionSettings {
     pub roi_predicted: bool,
 }
 
-/// The reason why regions cannot be chosen.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RegionError {
-    /// The list is malformed.
-    #[error("region-list: {0}")]
-    List(String),
-    /// There is no list.
-    #[error(
-        "regions=list needs region-list: set it to left,top,width,height of each region, as in 0,0,640,480, or to an empty \
-         list"
-    )]
-    NoList,
-    /// A region of the list has no pixels in the frame.
-    #[error(
-        "region-list: the region {region} is outside of the frame of {}x{}; regions are in pixels of the frame", frame[0], frame[1]
-    )]
-    Outside {
-        /// The region.
-        region: FrameRegion,
-        /// Width and height of the frame.
-        frame: [u32; 2],
-    },
-    /// There are too many tiles.
-    #[error(
-        "tiles of {}x{} pixels: the frame has more than {MAX_TILES} of them; set tile-width and tile-height to larger \
-         numbers", size[0], size[1]
-    )]
-    Tiles {
-        /// Width and height of a tile.
-        size: [u32; 2],
-    },
-}
-
 impl RegionSettings {
     /// Returns whether regions of interest with this label are wanted.
     fn has_label(&self, label: &str) -> bool {
@@ -98,16 +66,22 @@ impl RegionSettings {
     ///
     /// # Errors
     /// If a list is needed, and it is missing or malformed.
-    pub fn check(&self) -> Result<(), RegionError> {
+    pub fn check(&self) -> Result<(), SettingsError> {
         match self.kind {
             RegionKind::List => self.listed().map(drop),
             RegionKind::Frame | RegionKind::Tiles | RegionKind::Rois => Ok(()),
         }
     }
 
-    fn listed(&self) -> Result<Vec<Listed>, RegionError> {
-        let text = self.list.as_ref().ok_or(RegionError::NoList)?;
-        list::parse(text).map_err(RegionError::List)
+    fn listed(&self) -> Result<Vec<Listed>, SettingsError> {
+        let text = self.list.as_ref().ok_or_else(|| {
+            SettingsError(
+                "regions=list needs region-list: set it to left,top,width,height of each region, as in 0,0,640,480, or to \
+                 an empty list"
+                    .to_owned(),
+            )
+        })?;
+        list::parse(text).map_err(|problem| SettingsError(format!("region-list: {problem}")))
     }
 
     /// Returns the regions of frames of this size, for a model with an input of `model` pixels. Regions of the list
@@ -118,8 +92,8 @@ impl RegionSettings {
     fn of_frame(
         &self,
         [frame, model]: [[u32; 2]; 2],
-        mut leave_out: impl FnMut(FrameRegion) -> Result<(), RegionError>,
-    ) -> Result<Vec<FrameRegion>, RegionError> {
+        mut leave_out: impl FnMut(FrameRegion) -> Result<(), SettingsError>,
+    ) -> Result<Vec<FrameRegion>, SettingsError> {
         match self.kind {
             RegionKind::Frame => Ok(vec![FrameRegion::whole(frame)]),
             RegionKind::Rois => Ok(Vec::new()),
@@ -140,7 +114,13 @@ impl RegionSettings {
                     side => side,
                 });
                 let tiles = tiles(frame, size, self.tile_overlap);
-                let mut tiles = tiles.ok_or(RegionError::Tiles { size })?;
+                let mut tiles = tiles.ok_or_else(|| {
+                    let [width, height] = size;
+                    SettingsError(format!(
+                        "tiles of {width}x{height} pixels: the frame has more than {MAX_TILES} of them; set tile-width and \
+                         tile-height to larger numbers"
+                    ))
+                })?;
                 if self.full_frame && tiles.len() > 1 {
                     tiles.push(FrameRegion::whole(frame));
                 }
@@ -163,7 +143,7 @@ fn clipped(region: FrameRegion, frame: [u32; 2]) -> Option<FrameRegion> {
 pub enum RegionNotice {
     /// New settings are not used.
     #[error("{0}; the earlier regions stay in force")]
-    Refused(RegionError),
+    Refused(SettingsError),
     /// Regions of the list are not in frames of a new size.
     #[error(
         "region-list: frames are now {}x{} pixels, and {count} of the regions are outside of them, the first is {first}; they are \
@@ -235,14 +215,20 @@ impl Regions {
         buffer: &gst::BufferRef,
         settings: &RegionSettings,
         sizes: [[u32; 2]; 2],
-    ) -> Result<Vec<RegionNotice>, RegionError> {
+    ) -> Result<Vec<RegionNotice>, SettingsError> {
         let frame = sizes[0];
         let mut notices = Vec::new();
         let is_first = self.sizes.is_none();
         if self.settings == *settings && !is_first {
             self.refused = None;
         } else if self.refused.as_ref() != Some(settings) {
-            let refuse = |region| Err(RegionError::Outside { region, frame });
+            let refuse = |region| {
+                let [width, height] = frame;
+                Err(SettingsError(format!(
+                    "region-list: the region {region} is outside of the frame of {width}x{height}; regions are in pixels of \
+                     the frame"
+                )))
+            };
             match settings.of_frame(sizes, refuse) {
                 Ok(pixels) => {
                     self.settings = settings.clone();
@@ -273,7 +259,10 @@ impl Regions {
     }
 
     /// Computes the regions of the settings in force for other sizes.
-    fn change_sizes(&mut self, sizes: [[u32; 2]; 2]) -> Result<Option<RegionNotice>, RegionError> {
+    fn change_sizes(
+        &mut self,
+        sizes: [[u32; 2]; 2],
+    ) -> Result<Option<RegionNotice>, SettingsError> {
         let (mut first, mut count) = (None, 0);
         let Self { settings, left_out, .. } = self;
         let pixels = settings.of_frame(sizes, |region| {
@@ -299,7 +288,7 @@ impl Regions {
 mod tests {
     use super::*;
 
-    fn regions(settings: &RegionSettings, frame: [u32; 2]) -> Result<Vec<String>, RegionError> {
+    fn regions(settings: &RegionSettings, frame: [u32; 2]) -> Result<Vec<String>, SettingsError> {
         let mut regions = Regions::default();
         regions.choose(gst::Buffer::new().as_ref(), settings, [frame, [640, 640]])?;
         Ok(regions.pixels().iter().map(ToString::to_string).collect())
@@ -328,7 +317,8 @@ mod tests {
         assert_eq!(found.unwrap(), ["0,0,100,100", "600,400,40,80"]);
         let error = regions(&list("640,0,100,100"), [640, 480]).unwrap_err().to_string();
         assert!(error.contains("640,0,100,100 is outside of the frame of 640x480"), "{error}");
-        assert_eq!(regions(&of(RegionKind::List), [640, 480]), Err(RegionError::NoList));
+        let error = regions(&of(RegionKind::List), [640, 480]).unwrap_err().to_string();
+        assert!(error.starts_with("regions=list needs region-list: set it to"), "{error}");
     }
 
     #[test]
@@ -343,7 +333,7 @@ mod tests {
         let (tiles, list) = (of(RegionKind::Tiles), of(RegionKind::List));
         let wide = [800, 480];
         assert_eq!(choose(&tiles, wide), (Ok(vec![]), RegionKind::Tiles, 3));
-        let refused = Ok(vec![RegionNotice::Refused(RegionError::NoList)]);
+        let refused = Ok(vec![RegionNotice::Refused(list.check().unwrap_err())]);
         assert_eq!(choose(&list, wide), (refused.clone(), RegionKind::Tiles, 3));
         assert_eq!(choose(&list, wide), (Ok(vec![]), RegionKind::Tiles, 3), "once");
         // Tiles of another frame.

@@ -10,7 +10,6 @@
 //! memory if a GPU ran the model. The frame's pixels are not changed: the model gets a scaled copy.
 
 mod enums;
-mod error;
 mod imp;
 mod latency;
 mod messages;

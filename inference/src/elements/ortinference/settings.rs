@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::enums::{
     ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, OrtInferenceRegions, Provider,
 };
-use super::error::StartError;
+use crate::inference::error::{InferenceError, SettingsError};
 use crate::inference::model::{Overrides, constants, numbers};
 use crate::inference::plugin_provider::PluginLibrary;
 use crate::inference::provider_options::ProviderOptions;
@@ -129,7 +129,7 @@ impl Settings {
     ///
     /// # Errors
     /// If it is set for a provider that uses none.
-    fn plugin(&self) -> Result<Option<PluginLibrary>, StartError> {
+    fn plugin(&self) -> Result<Option<PluginLibrary>, SettingsError> {
         let library = self.provider_library.as_ref().filter(|path| !path.is_empty());
         let device = self.provider_device.clone().filter(|device| !device.is_empty());
         if self.provider == Provider::Plugin {
@@ -140,20 +140,28 @@ impl Settings {
             (None, Some(_)) => "provider-device",
             (None, None) => return Ok(None),
         };
-        Err(StartError::NotPlugin { unused })
+        Err(SettingsError(format!(
+            "{unused} is set, but only provider=plugin uses it; set provider=plugin, or leave {unused} unset"
+        )))
     }
 
     /// Returns the options of the provider.
     ///
     /// # Errors
     /// If they cannot be read, if the provider has none, or if the element sets one of them.
-    fn provider_options(&self) -> Result<ProviderOptions, StartError> {
+    fn provider_options(&self) -> Result<ProviderOptions, SettingsError> {
         let text = self.provider_options.as_deref().unwrap_or_default();
         let options = ProviderOptions::parse(text)?;
         match self.provider.candidates() {
             _ if options.is_empty() => {}
             [provider] if *provider != provider::Provider::Cpu => options.check(*provider)?,
-            _ => return Err(StartError::NoOptions),
+            _ => {
+                return Err(SettingsError(
+                    "provider-options is set, but only the providers cuda, tensorrt and plugin have options; set provider \
+                     to one of them, or leave provider-options unset"
+                        .to_owned(),
+                ));
+            }
         }
         Ok(options)
     }
@@ -163,8 +171,10 @@ impl Settings {
     /// # Errors
     /// If no model is set, if properties of the provider contradict each other, or if numbers, the list of regions or
     /// the label file cannot be read.
-    pub fn options(&self) -> Result<InferenceOptions, StartError> {
-        let model = self.model.as_ref().ok_or(StartError::NoModel)?;
+    pub fn options(&self) -> Result<InferenceOptions, InferenceError> {
+        let model = self.model.as_ref().ok_or_else(|| {
+            SettingsError("no model is set: set model to a file in the ONNX format".to_owned())
+        })?;
         self.regions().check()?;
         let side = |side: u32| Some(side).filter(|&side| side > 0);
         let mean =
@@ -183,16 +193,14 @@ impl Settings {
             signature: self.signature.clone().filter(|name| !["auto", ""].contains(&&**name)),
         };
         let label_file = self.label_file.as_ref().filter(|file| !file.is_empty());
-        let labels = match label_file {
-            Some(file) => Some(Labels::load(Path::new(file))?.into_names()),
-            None => None,
-        };
+        let labels = label_file.map(|file| Labels::load(Path::new(file))).transpose();
+        let labels = labels.map_err(|error| InferenceError::Labels(error.to_string()))?;
         Ok(InferenceOptions {
             library: self.library.as_ref().map(PathBuf::from),
             model: PathBuf::from(model),
             overrides,
             letterbox: self.letterbox.chosen(),
-            labels,
+            labels: labels.map(Labels::into_names),
             plugin: self.plugin()?,
             provider_options: self.provider_options()?,
             threads: Some(self.threads as usize).filter(|&threads| threads > 0),

@@ -12,7 +12,6 @@ use gst_newer::Capabilities;
 use gst_video::{VideoInfo, VideoMeta};
 
 use super::enums::OrtInferenceRegions;
-use super::error::StartError;
 use super::imp::OrtInference;
 use super::latency::Latency;
 use super::schedule::Schedule;
@@ -188,7 +187,7 @@ impl BaseTransformImpl for OrtInference {
 
 impl OrtInference {
     /// Opens the model with the first provider that can run it.
-    fn open(&self, settings: &Settings) -> Result<State, StartError> {
+    fn open(&self, settings: &Settings) -> Result<State, InferenceError> {
         let options = settings.options()?;
         let candidates = settings.provider.candidates();
         let (last, others) = candidates.split_last().expect("there is a provider");

@@ -36,7 +36,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::InferenceOptions;
-use super::error::InferenceError;
+use super::error::{InferenceError, SettingsError};
 use super::outputs::Slot;
 use super::provider::Provider;
 use super::session::{InputMemory, OpenModel};
@@ -155,7 +155,11 @@ impl Instance {
         {
             let differing = options.differing(&instance.options);
             if !differing.is_empty() {
-                return Err(InferenceError::OtherOptions { id: id.clone(), differing });
+                return Err(SettingsError(format!(
+                    "model-instance-id={id}: another element with this id has other values of {differing}; set the same \
+                     values, or another id"
+                ))
+                .into());
             }
             return Ok(instance);
         }

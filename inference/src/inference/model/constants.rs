@@ -15,7 +15,8 @@ use ort::value::{DynTensor, Outlet, TensorElementType, ValueType};
 
 use super::output::model_tensor;
 use super::protobuf::{all, field, fields};
-use super::{InputSpec, ModelError, dims_text, numbers, type_text};
+use super::{InputSpec, dims_text, numbers, type_text};
+use crate::inference::error::SettingsError;
 use nmsfilter_core::signature::{self, ConstantNumbers, Dim};
 
 /// An input whose numbers are equal in every run.
@@ -37,9 +38,9 @@ pub type InputNumbers = (String, Vec<f64>);
 ///
 /// # Errors
 /// If `text` has another form.
-pub fn parse(text: &str) -> Result<Vec<InputNumbers>, ModelError> {
+pub fn parse(text: &str) -> Result<Vec<InputNumbers>, SettingsError> {
     let wrong = || {
-        ModelError::Property(format!(
+        SettingsError(format!(
             "inputs: expected the name and the numbers of each input, as in scale=1,1;size=640,640; got {text}"
         ))
     };
@@ -57,7 +58,10 @@ pub fn parse(text: &str) -> Result<Vec<InputNumbers>, ModelError> {
 ///
 /// # Errors
 /// If no input or several inputs can be the picture, or if the user has set numbers for an input that does not exist.
-pub fn picture<'i>(inputs: &'i [Outlet], set: &[InputNumbers]) -> Result<&'i Outlet, ModelError> {
+pub fn picture<'i>(
+    inputs: &'i [Outlet],
+    set: &[InputNumbers],
+) -> Result<&'i Outlet, SettingsError> {
     let text = |input: &Outlet| match input.dtype() {
         ValueType::Tensor { shape, .. } => format!("{} {}", input.name(), dims_text(shape)),
         _ => input.name().to_owned(),
@@ -66,7 +70,9 @@ pub fn picture<'i>(inputs: &'i [Outlet], set: &[InputNumbers]) -> Result<&'i Out
     let all: Vec<&Outlet> = inputs.iter().collect();
     if let Some((name, _)) = set.iter().find(|(name, _)| inputs.iter().all(|i| i.name() != name)) {
         let inputs = list(&all).join(", ");
-        return Err(ModelError::NoSuchInput { name: name.clone(), inputs });
+        return Err(SettingsError(format!(
+            "inputs={name}=...: the model has no such input; its inputs are {inputs}"
+        )));
     }
     let is_constant = |input: &&Outlet| {
         set.iter().any(|(name, _)| name == input.name()) || known(input).is_some()
@@ -79,7 +85,11 @@ pub fn picture<'i>(inputs: &'i [Outlet], set: &[InputNumbers]) -> Result<&'i Out
         _ => {
             let names = list(&all).join(", ");
             let names = if names.is_empty() { names } else { format!(" ({names})") };
-            Err(ModelError::Inputs { count: inputs.len(), names })
+            Err(SettingsError(format!(
+                "the model has {} inputs{names}; expected one, the picture: set inputs=NAME=NUMBER,... for each other \
+                 input, or export the model with the picture alone",
+                inputs.len()
+            )))
         }
     }
 }
@@ -92,7 +102,7 @@ pub fn describe(
     inputs: &[Outlet],
     set: &[InputNumbers],
     picture: &InputSpec,
-) -> Result<Vec<ConstantInput>, ModelError> {
+) -> Result<Vec<ConstantInput>, SettingsError> {
     let others = inputs.iter().filter(|input| input.name() != picture.name);
     others
         .map(|input| match set.iter().find(|(name, _)| name == input.name()) {
@@ -143,7 +153,7 @@ pub fn are_in_file(path: &Path, name: &str, numbers: ConstantNumbers, size: [u32
         .any(|tensor| field(tensor, 8) == Some(name.as_bytes()) && is_wanted(tensor) == Some(true))
 }
 
-fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, ModelError> {
+fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, SettingsError> {
     let wrong = || wrong(input, "a number for each picture, or for each of its pixels".to_owned());
     let (dims, known) = known(input).ok_or_else(wrong)?;
     let [width, height] = picture.size;
@@ -164,7 +174,11 @@ fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, Mode
 }
 
 /// Describes an input whose numbers the user has set: for one picture, or for all.
-fn with_numbers(input: &Outlet, values: &[f64], batch: usize) -> Result<ConstantInput, ModelError> {
+fn with_numbers(
+    input: &Outlet,
+    values: &[f64],
+    batch: usize,
+) -> Result<ConstantInput, SettingsError> {
     let wrong = |problem| wrong(input, problem);
     let Some(stated) = input.dtype().tensor_shape() else {
         return Err(wrong("a tensor".to_owned()));
@@ -192,13 +206,13 @@ fn with_numbers(input: &Outlet, values: &[f64], batch: usize) -> Result<Constant
     numbers.ok_or_else(|| wrong("numbers that its type has".to_owned()))
 }
 
-fn wrong(input: &Outlet, problem: String) -> ModelError {
-    ModelError::ConstantInput {
-        name: input.name().to_owned(),
-        found: type_text(input.dtype()),
-        dims: dims_text(input.dtype().tensor_shape().map_or(&[], |shape| &**shape)),
-        problem,
-    }
+fn wrong(input: &Outlet, problem: String) -> SettingsError {
+    let (name, found) = (input.name(), type_text(input.dtype()));
+    let dims = dims_text(input.dtype().tensor_shape().map_or(&[], |shape| &**shape));
+    SettingsError(format!(
+        "the model's input {name} is {found} with the dimensions {dims}; expected {problem}: correct \
+         inputs={name}=NUMBER,..."
+    ))
 }
 
 /// Returns `None` if numbers of the input's type cannot be made, or if the type does not have one of the numbers.

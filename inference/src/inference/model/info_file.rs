@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use gst::glib;
 
+use crate::inference::error::SettingsError;
 use gstnmsfilter::file::{self, FileError};
 
 /// The maximum size of the file in bytes.
@@ -34,20 +35,12 @@ pub struct InfoFile {
     keys: glib::KeyFile,
 }
 
-/// The reason why the file cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{path:?}: {problem}")]
-pub struct InfoFileError {
-    path: PathBuf,
-    problem: String,
-}
-
 impl InfoFile {
     /// Reads the file beside the model at path `model`. Returns `None` if neither of its names exists.
     ///
     /// # Errors
     /// If the file cannot be read, or is not a key file.
-    pub fn beside(model: &Path) -> Result<Option<Self>, InfoFileError> {
+    pub fn beside(model: &Path) -> Result<Option<Self>, SettingsError> {
         let mut name = model.as_os_str().to_owned();
         name.push(".modelinfo");
         match Self::read(PathBuf::from(name))? {
@@ -57,18 +50,19 @@ impl InfoFile {
     }
 
     /// Reads the file. Returns `None` if it does not exist.
-    fn read(path: PathBuf) -> Result<Option<Self>, InfoFileError> {
-        let error = |problem| InfoFileError { path: path.clone(), problem };
+    fn read(path: PathBuf) -> Result<Option<Self>, SettingsError> {
         let text = match file::read_text(&path, MAX_SIZE) {
             Ok(text) => text,
             Err(FileError::Io(cause)) if cause.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(None);
             }
-            Err(cause) => return Err(error(format!("the file {cause}"))),
+            Err(cause) => return Err(SettingsError(format!("{path:?}: the file {cause}"))),
         };
         let keys = glib::KeyFile::new();
         keys.load_from_data(&text, glib::KeyFileFlags::NONE).map_err(|cause| {
-            error(format!("expected groups like [output0] with lines like id=...: {cause}"))
+            SettingsError(format!(
+                "{path:?}: expected groups like [output0] with lines like id=...: {cause}"
+            ))
         })?;
         Ok(Some(Self { path, keys }))
     }
@@ -81,7 +75,7 @@ impl InfoFile {
     pub fn check_groups<'a>(
         &self,
         names: impl Iterator<Item = &'a str> + Clone,
-    ) -> Result<(), InfoFileError> {
+    ) -> Result<(), SettingsError> {
         let list = |groups: Vec<&str>| {
             groups.iter().map(|group| format!("[{group}]")).collect::<Vec<_>>().join(", ")
         };
@@ -93,12 +87,12 @@ impl InfoFile {
         if unknown.is_empty() {
             return Ok(());
         }
-        let problem = format!(
-            "expected groups with the names of the model's inputs and outputs, {}; got {} too",
+        Err(SettingsError(format!(
+            "{:?}: expected groups with the names of the model's inputs and outputs, {}; got {} too",
+            self.path,
             list(names.collect()),
             list(unknown),
-        );
-        Err(InfoFileError { path: self.path.clone(), problem })
+        )))
     }
 
     /// Returns the id of the tensor for the output `name`.
@@ -111,7 +105,7 @@ impl InfoFile {
     ///
     /// # Errors
     /// If there are neither one nor three pairs, or the two numbers of a pair are equal.
-    pub fn ranges(&self, name: &str) -> Result<Option<[[f64; 2]; 3]>, InfoFileError> {
+    pub fn ranges(&self, name: &str) -> Result<Option<[[f64; 2]; 3]>, SettingsError> {
         let Some(text) = self.value(name, "ranges") else {
             return Ok(None);
         };
@@ -121,13 +115,11 @@ impl InfoFile {
         match pairs.as_deref() {
             Some(&[all]) => Ok(Some([all; 3])),
             Some(&[red, green, blue]) => Ok(Some([red, green, blue])),
-            _ => Err(InfoFileError {
-                path: self.path.clone(),
-                problem: format!(
-                    "ranges of [{name}]: expected one pair of different numbers, or three as in \
-                     0.0,1.0;0.0,1.0;0.0,1.0; got {text}"
-                ),
-            }),
+            _ => Err(SettingsError(format!(
+                "{:?}: ranges of [{name}]: expected one pair of different numbers, or three as in \
+                 0.0,1.0;0.0,1.0;0.0,1.0; got {text}",
+                self.path
+            ))),
         }
     }
 
@@ -142,7 +134,7 @@ mod tests {
     use super::*;
 
     /// Reads the file of a model after writing this text to it.
-    fn info(name: &str, text: &str) -> Result<InfoFile, InfoFileError> {
+    fn info(name: &str, text: &str) -> Result<InfoFile, SettingsError> {
         let file = format!("nmsfilter-{}-{name}.onnx", std::process::id());
         let model = std::env::temp_dir().join(file);
         let path = PathBuf::from(format!("{}.modelinfo", model.display()));

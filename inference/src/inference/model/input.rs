@@ -7,9 +7,8 @@
 use ort::value::{TensorElementType, ValueType};
 
 use super::numbers::PerChannel;
-use super::{
-    ChannelOrder, InfoFile, InputLayout, Metadata, ModelError, Overrides, dims_text, type_text,
-};
+use super::{ChannelOrder, InfoFile, InputLayout, Metadata, Overrides, dims_text, type_text};
+use crate::inference::error::SettingsError;
 
 /// The element type of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,19 +103,22 @@ impl InputSpec {
         info: Option<&InfoFile>,
         metadata: &Metadata,
         scale: impl Fn(bool) -> Option<(f64, f64)>,
-    ) -> Result<Self, ModelError> {
+    ) -> Result<Self, SettingsError> {
+        let wrong_type = || {
+            let found = type_text(dtype);
+            SettingsError(format!(
+                "the model's input {name} is {found}; expected a tensor of f32, f16, u8 or i8"
+            ))
+        };
         let ValueType::Tensor { ty, shape, dimension_symbols } = dtype else {
-            return Err(ModelError::InputType { name: name.to_owned(), found: type_text(dtype) });
+            return Err(wrong_type());
         };
         let element = match ty {
             TensorElementType::Float32 => PixelElement::F32,
             TensorElementType::Float16 => PixelElement::F16,
             TensorElementType::Uint8 => PixelElement::U8,
             TensorElementType::Int8 => PixelElement::I8,
-            _ => {
-                let found = type_text(dtype);
-                return Err(ModelError::InputType { name: name.to_owned(), found });
-            }
+            _ => return Err(wrong_type()),
         };
         let has_batch = shape.len() != 3;
         let batch = batch_size(name, if has_batch { shape } else { &[1] }, batch)?;
@@ -160,13 +162,13 @@ impl InputSpec {
     ///
     /// # Errors
     /// If black and white become nearly equal.
-    fn check_normalization(&self) -> Result<(), ModelError> {
+    fn check_normalization(&self) -> Result<(), SettingsError> {
         let least = if self.element.size() == 1 { MIN_STEPS } else { MIN_CONTRAST };
         for ((range, mean), std) in self.ranges.iter().zip(self.mean).zip(self.std) {
             let [black, white] = range.map(|end| (end - mean) / std);
             let (contrast, offset) = ((white - black).abs(), (black + white).abs() / 2.0);
             if contrast < least || offset > MAX_OFFSET * contrast {
-                return Err(ModelError::Property(format!(
+                return Err(SettingsError(format!(
                     "range, mean and std: black becomes {black:.3} and white becomes {white:.3}, which are nearly \
                      equal; set range=0,255 if mean and std are for values from 0 to 255, or unset mean and std"
                 )));
@@ -216,14 +218,14 @@ fn quantized(
     name: &str,
     whole: [f64; 2],
     (scale, zero_point): (f64, f64),
-) -> Result<[f64; 2], ModelError> {
+) -> Result<[f64; 2], SettingsError> {
     let ends = whole.map(|end| (end - zero_point) * scale);
     let is_near = |&&[black, white]: &&[f64; 2]| {
         let tolerance = CALIBRATION * (white - black);
         (ends[0] - black).abs() <= tolerance && (ends[1] - white).abs() <= tolerance
     };
     let range = TRAINED.iter().find(is_near).ok_or_else(|| {
-        ModelError::Property(format!(
+        SettingsError(format!(
             "the model's input {name} has the scale {scale} and the zero point {zero_point}, so that its elements stand for \
              {:.3} to {:.3}; expected about 0 to 1, 0 to 255, or -1 to 1: set range, mean and std so that pixels become the \
              elements, number / scale + zero point",
@@ -234,13 +236,14 @@ fn quantized(
 }
 
 /// Determines the number of pictures per run.
-fn batch_size(name: &str, dims: &[i64], wanted: Option<usize>) -> Result<usize, ModelError> {
+fn batch_size(name: &str, dims: &[i64], wanted: Option<usize>) -> Result<usize, SettingsError> {
     let fixed = dims.first().and_then(|&dim| usize::try_from(dim).ok()).filter(|&dim| dim > 0);
     match (fixed, wanted) {
-        (Some(fixed), Some(wanted)) if fixed != wanted => {
-            let (name, dims) = (name.to_owned(), dims_text(dims));
-            Err(ModelError::OtherBatch { wanted, name, dims })
-        }
+        (Some(fixed), Some(wanted)) if fixed != wanted => Err(SettingsError(format!(
+            "batch-size={wanted}, but the model's input {name} has the dimensions {}; leave batch-size at 0, or use a model \
+             with that batch or a dynamic one",
+            dims_text(dims)
+        ))),
         (Some(fixed), _) => Ok(fixed),
         (None, wanted) => Ok(wanted.unwrap_or(1)),
     }
@@ -263,11 +266,17 @@ impl Dims<'_> {
 }
 
 /// Determines the layout and the number of channels of an input with these dimensions.
-fn layout(dims: Dims<'_>, wanted: Option<InputLayout>) -> Result<(InputLayout, usize), ModelError> {
-    let wrong = |advice| ModelError::InputShape {
-        name: dims.name.to_owned(),
-        dims: dims_text(dims.sizes),
-        advice,
+fn layout(
+    dims: Dims<'_>,
+    wanted: Option<InputLayout>,
+) -> Result<(InputLayout, usize), SettingsError> {
+    let wrong = |advice| {
+        SettingsError(format!(
+            "the model's input {} has the dimensions {}; expected a picture: [1,3,height,width], [1,height,width,3], or 1 \
+             channel instead of 3, also without the first dimension{advice}",
+            dims.name,
+            dims_text(dims.sizes)
+        ))
     };
     let (first, last) = match dims.sizes.len() {
         length @ (3 | 4) => (length - 3, length - 1),
@@ -303,7 +312,7 @@ fn size(
     layout: InputLayout,
     overrides: &Overrides,
     metadata: &Metadata,
-) -> Result<[u32; 2], ModelError> {
+) -> Result<[u32; 2], SettingsError> {
     let last = dims.len() - 1;
     let axes = match layout {
         InputLayout::Nchw => [last, last - 1],
@@ -314,23 +323,27 @@ fn size(
         let fixed = u32::try_from(dims[axes[side]]).ok().filter(|&fixed| fixed > 0);
         size[side] = match (fixed, overrides.size[side]) {
             (Some(fixed), Some(wanted)) if fixed != wanted => {
-                let (name, dims) = (name.to_owned(), dims_text(dims));
-                return Err(ModelError::OtherSize { property, wanted, name, dims });
+                return Err(SettingsError(format!(
+                    "{property}={wanted}, but the model's input {name} has the dimensions {}; leave {property} at 0, or use \
+                     a model of that size",
+                    dims_text(dims)
+                )));
             }
             (Some(fixed), _) => fixed,
             (None, Some(wanted)) => wanted,
-            (None, None) => match metadata.size {
-                Some(size) => size[side],
-                None => {
-                    let (name, dims) = (name.to_owned(), dims_text(dims));
-                    return Err(ModelError::DynamicInput { name, dims });
-                }
-            },
+            (None, None) => metadata.size.map(|size| size[side]).ok_or_else(|| {
+                SettingsError(format!(
+                    "the model's input {name} has the dynamic dimensions {}: set input-width and input-height",
+                    dims_text(dims)
+                ))
+            })?,
         };
     }
     if size.iter().any(|&side| side > MAX_INPUT_SIDE) {
         let [width, height] = size;
-        return Err(ModelError::TooLarge { name: name.to_owned(), width, height });
+        return Err(SettingsError(format!(
+            "the model's input {name} is {width}x{height}; expected at most {MAX_INPUT_SIDE} pixels a side"
+        )));
     }
     Ok(size)
 }

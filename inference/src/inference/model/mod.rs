@@ -22,15 +22,16 @@ pub mod varying_nodes;
 
 use std::path::Path;
 
+use super::error::SettingsError;
 use gstnmsfilter::output::KeypointLayout;
 use nmsfilter_core::geometry::Letterbox;
-use nmsfilter_core::signature::{self, OutputError, Signature};
+use nmsfilter_core::signature::{self, Signature};
 use numbers::PerChannel;
 use ort::session::Session;
 use ort::value::ValueType;
 
 pub use constants::{ConstantInput, InputNumbers};
-pub use info_file::{InfoFile, InfoFileError};
+pub use info_file::InfoFile;
 pub use input::{InputSpec, PixelElement};
 pub use metadata::Metadata;
 pub use nmsfilter_core::signature::InputLayout;
@@ -100,209 +101,6 @@ pub struct Model {
     pub pixels_vary: bool,
 }
 
-/// The reason why a model, its properties, or its `.modelinfo` file cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ModelError {
-    /// No input can be the picture, or several can be it.
-    #[error(
-        "the model has {count} inputs{names}; expected one, the picture: set inputs=NAME=NUMBER,... for each other \
-         input, or export the model with the picture alone"
-    )]
-    Inputs {
-        /// The number of inputs.
-        count: usize,
-        /// The names and dimensions of the inputs, as text that begins with a space and is in parentheses; empty if
-        /// there are no inputs.
-        names: String,
-    },
-    /// The user has set numbers for an input that does not exist.
-    #[error("inputs={name}=...: the model has no such input; its inputs are {inputs}")]
-    NoSuchInput {
-        /// The name.
-        name: String,
-        /// The names and dimensions of the inputs.
-        inputs: String,
-    },
-    /// An input beside the picture cannot have the numbers.
-    #[error(
-        "the model's input {name} is {found} with the dimensions {dims}; expected {problem}: correct \
-         inputs={name}=NUMBER,..."
-    )]
-    ConstantInput {
-        /// The name of the input.
-        name: String,
-        /// The type of the input.
-        found: String,
-        /// The dimensions of the input.
-        dims: String,
-        /// The expected form.
-        problem: String,
-    },
-    /// The input is not a tensor of a supported element type.
-    #[error("the model's input {name} is {found}; expected a tensor of f32, f16, u8 or i8")]
-    InputType {
-        /// The name of the input.
-        name: String,
-        /// The type of the input.
-        found: String,
-    },
-    /// The input does not have the dimensions of a picture.
-    #[error(
-        "the model's input {name} has the dimensions {dims}; expected a picture: [1,3,height,width], \
-         [1,height,width,3], or 1 channel instead of 3, also without the first dimension{advice}"
-    )]
-    InputShape {
-        /// The name of the input.
-        name: String,
-        /// The dimensions of the input.
-        dims: String,
-        /// The remedy.
-        advice: &'static str,
-    },
-    /// A side of the input is dynamic, and no source provides its size.
-    #[error(
-        "the model's input {name} has the dynamic dimensions {dims}: set input-width and input-height"
-    )]
-    DynamicInput {
-        /// The name of the input.
-        name: String,
-        /// The dimensions of the input.
-        dims: String,
-    },
-    /// The user's size contradicts the model's fixed size.
-    #[error(
-        "{property}={wanted}, but the model's input {name} has the dimensions {dims}; leave \
-         {property} at 0, or use a model of that size"
-    )]
-    OtherSize {
-        /// `input-width` or `input-height`.
-        property: &'static str,
-        /// The value of the property.
-        wanted: u32,
-        /// The name of the input.
-        name: String,
-        /// The dimensions of the input.
-        dims: String,
-    },
-    /// A side of the input is too large.
-    #[error("the model's input {name} is {width}x{height}; expected at most 16384 pixels a side")]
-    TooLarge {
-        /// The name of the input.
-        name: String,
-        /// The width of the input.
-        width: u32,
-        /// The height of the input.
-        height: u32,
-    },
-    /// No output is a tensor that can be read.
-    #[error(
-        "the model has no output of type f32, f16, i8, u8, i32 or i64; its outputs are {outputs}: export the \
-         model with its raw outputs"
-    )]
-    Outputs {
-        /// The names and types of the outputs.
-        outputs: String,
-    },
-    /// More than one of an output's dimensions vary from picture to picture.
-    #[error(
-        "the model's output {name} has the dimensions {dims}, of which more than the number of rows depends on the \
-         picture; export the model without suppression (nms=False) and with fixed sizes"
-    )]
-    VaryingOutput {
-        /// The name of the output.
-        name: String,
-        /// The dimensions of the output.
-        dims: String,
-    },
-    /// The rows of several pictures follow each other.
-    #[error(
-        "the model's output {name} has the rows of all pictures of a batch one after the other, and no number of their picture \
-         in them: leave batch-size at 0, for runs of one picture"
-    )]
-    UnnamedRows {
-        /// The name of the output.
-        name: String,
-    },
-    /// The input cannot be the picture as it is, and there are several signatures, which say more.
-    #[error("{error}; or set signature to the right one of those that the model has: {}", .signatures.join(", "))]
-    Signatures {
-        /// What is wrong with the input.
-        error: Box<Self>,
-        /// The names.
-        signatures: Vec<&'static str>,
-    },
-    /// A run has more rows than can be attached.
-    #[error(
-        "the model's output {name} has {rows} rows; expected at most {limit}: export the model with a higher score \
-         threshold or a limit of detections"
-    )]
-    ManyRows {
-        /// The name of the output.
-        name: String,
-        /// The number of rows.
-        rows: usize,
-        /// The limit.
-        limit: usize,
-    },
-    /// The user's batch size contradicts the model's fixed batch size.
-    #[error(
-        "batch-size={wanted}, but the model's input {name} has the dimensions {dims}; leave batch-size at 0, or \
-         use a model with that batch or a dynamic one"
-    )]
-    OtherBatch {
-        /// The value of `batch-size`.
-        wanted: usize,
-        /// The name of the input.
-        name: String,
-        /// The dimensions of the input.
-        dims: String,
-    },
-    /// The model can only run with a batch of 1.
-    #[error(
-        "batch-size={batch}: the model has a batch of 1, and cannot run with another: {problem}; leave batch-size at 0, or \
-         export the model with a dynamic batch"
-    )]
-    OtherThanOne {
-        /// The value of `batch-size`.
-        batch: usize,
-        /// The reason.
-        problem: String,
-    },
-    /// The pictures of a batch influence each other.
-    #[error(
-        "the model's output {name} of a picture depends on the other pictures of a batch of {batch}, as in dynamically \
-         quantized models: leave batch-size at 0, or use a model with a batch of 1"
-    )]
-    Coupled {
-        /// The name of the output.
-        name: String,
-        /// The number of pictures.
-        batch: usize,
-    },
-    /// An output does not have a part per picture.
-    #[error(
-        "the model's output {name} has the dimensions {dims} for a batch of {batch}; expected {batch} as the first \
-         dimension: leave batch-size at 0, or export the model with a dynamic batch"
-    )]
-    OutputBatch {
-        /// The name of the output.
-        name: String,
-        /// The dimensions of the output.
-        dims: String,
-        /// The number of pictures.
-        batch: usize,
-    },
-    /// The `.modelinfo` file cannot be used.
-    #[error(transparent)]
-    InfoFile(#[from] InfoFileError),
-    /// The numbers of an output contradict the signature.
-    #[error(transparent)]
-    Signature(OutputError),
-    /// The value of a property is invalid.
-    #[error("{0}")]
-    Property(String),
-}
-
 impl Model {
     /// Describes the model of `session`, read from the file `path`, for runs of `batch` pictures.
     ///
@@ -314,7 +112,7 @@ impl Model {
         path: &Path,
         batch: Option<usize>,
         overrides: &Overrides,
-    ) -> Result<Self, ModelError> {
+    ) -> Result<Self, SettingsError> {
         let info = InfoFile::beside(path)?;
         let mut metadata = metadata::read(session);
         let inputs = session.inputs();
@@ -358,11 +156,12 @@ impl Model {
             outputs.iter_mut().for_each(|output| output.set_pattern(signature));
         }
         let scale = |is_signed| input_scale::find(&std::fs::read(path).ok()?, name, is_signed);
-        let with_signatures = |error| match signatures.is_empty() {
+        let with_signatures = |error: SettingsError| match signatures.is_empty() {
             true => error,
-            false => {
-                ModelError::Signatures { error: Box::new(error), signatures: signatures.clone() }
-            }
+            false => SettingsError(format!(
+                "{error}; or set signature to the right one of those that the model has: {}",
+                signatures.join(", ")
+            )),
         };
         let input = InputSpec::new(name, dtype, batch, &overrides, info.as_ref(), &metadata, scale)
             .map_err(with_signatures)?;
@@ -406,11 +205,11 @@ fn find_named(
     session: &Session,
     path: &Path,
     name: &str,
-) -> Result<&'static Signature, ModelError> {
+) -> Result<&'static Signature, SettingsError> {
     let Some(wanted) = signature::all().iter().find(|it| it.name == name) else {
         let names: Vec<&str> = signature::all().iter().map(|it| it.name).collect();
         let names = names.join(", ");
-        return Err(ModelError::Property(format!(
+        return Err(SettingsError(format!(
             "signature: expected auto, none, or one of {names}; got {name}"
         )));
     };
@@ -420,7 +219,7 @@ fn find_named(
     let forms = |patterns: &[signature::Pattern]| {
         patterns.iter().map(|it| it.form).collect::<Vec<_>>().join("; ")
     };
-    Err(ModelError::Property(format!(
+    Err(SettingsError(format!(
         "signature={name}: the model has other inputs or outputs; expected the inputs {} and the outputs {}",
         forms(&wanted.inputs),
         forms(&wanted.outputs),

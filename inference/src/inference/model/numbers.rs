@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parses lists of numbers in properties: `0,1`, a number per channel, or any number of them.
 
-use super::ModelError;
+use crate::inference::error::SettingsError;
 
 /// A number per channel, in the order red, green, blue, independent of the order in the model.
 pub type PerChannel = [f64; 3];
@@ -10,9 +10,9 @@ pub type PerChannel = [f64; 3];
 ///
 /// # Errors
 /// If `text` is not two different finite numbers.
-pub fn range(text: &str) -> Result<[f64; 2], ModelError> {
+pub fn range(text: &str) -> Result<[f64; 2], SettingsError> {
     let wanted = || {
-        ModelError::Property(format!(
+        SettingsError(format!(
             "range: expected two different numbers, the values of black and white, as in 0,1; got {text}"
         ))
     };
@@ -32,12 +32,12 @@ pub fn per_channel(
     text: &str,
     wanted: &str,
     accepts: impl Fn(f64) -> bool,
-) -> Result<PerChannel, ModelError> {
+) -> Result<PerChannel, SettingsError> {
     let found = numbers(text).filter(|numbers| numbers.iter().all(|&number| accepts(number)));
     match found.as_deref() {
         Some(&[all]) => Ok([all; 3]),
         Some(&[red, green, blue]) => Ok([red, green, blue]),
-        _ => Err(ModelError::Property(format!(
+        _ => Err(SettingsError(format!(
             "{property}: expected one {wanted}, or three for red, green and blue as in \
              0.485,0.456,0.406; got {text}"
         ))),

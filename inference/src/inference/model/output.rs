@@ -9,7 +9,8 @@
 
 use ort::value::{Outlet, TensorElementType, ValueType};
 
-use super::{InfoFile, Metadata, ModelError, dims_text, type_text};
+use super::{InfoFile, Metadata, dims_text, type_text};
+use crate::inference::error::SettingsError;
 use nmsfilter_core::signature::{ModelTensor, Pattern, Signature};
 use nmsfilter_core::tensor::{ElementType, MAX_DIMENSIONS};
 
@@ -63,8 +64,13 @@ impl OutputSpec {
     }
 
     /// Creates the error for an output of which more than one dimension depends on the picture.
-    pub fn varies(&self) -> ModelError {
-        ModelError::VaryingOutput { name: self.name.clone(), dims: dims_text(&self.dims) }
+    pub fn varies(&self) -> SettingsError {
+        SettingsError(format!(
+            "the model's output {} has the dimensions {}, of which more than the number of rows depends on the picture; \
+             export the model without suppression (nms=False) and with fixed sizes",
+            self.name,
+            dims_text(&self.dims)
+        ))
     }
 }
 
@@ -76,7 +82,7 @@ pub fn describe(
     outlets: &[Outlet],
     info: Option<&InfoFile>,
     metadata: &Metadata,
-) -> Result<(Vec<OutputSpec>, Vec<String>), ModelError> {
+) -> Result<(Vec<OutputSpec>, Vec<String>), SettingsError> {
     let (mut outputs, mut others) = (Vec::new(), Vec::new());
     for outlet in outlets {
         let tensor = model_tensor(outlet).filter(|(_, element, _)| element.size().is_some());
@@ -100,7 +106,11 @@ pub fn describe(
         });
     }
     if outputs.is_empty() {
-        return Err(ModelError::Outputs { outputs: others.join(", ") });
+        return Err(SettingsError(format!(
+            "the model has no output of type f32, f16, i8, u8, i32 or i64; its outputs are {}: export the model with its \
+             raw outputs",
+            others.join(", ")
+        )));
     }
     Ok((outputs, others))
 }
