@@ -56,7 +56,7 @@ impl Pair {
         let mut expected = vec![0u32; (regions.len() * bytes).div_ceil(4)];
         let input = InputMemory { address: expected.as_mut_ptr() as u64, free: None };
         self.on_cpu.set_frame(info).unwrap();
-        let prepared = self.on_cpu.prepare(frame, regions).unwrap();
+        let prepared = self.on_cpu.prepare(frame, regions.iter().copied()).unwrap();
         // SAFETY: `expected` has room for the pictures.
         unsafe { self.on_cpu.write(&prepared, 0..regions.len(), input, 0) }.unwrap();
         let expected = &bytemuck::cast_slice::<_, u8>(&expected)[..regions.len() * bytes];
@@ -65,7 +65,7 @@ impl Pair {
         let launches = || emulated.map_or(0, Emulated::resample_launches);
         let before = launches();
         self.on_gpu.set_frame(info).unwrap();
-        let prepared = self.on_gpu.prepare(frame, regions).unwrap();
+        let prepared = self.on_gpu.prepare(frame, regions.iter().copied()).unwrap();
         let split = regions.len().min(BATCH - first);
         let parts = [(0..split, first), (split..regions.len(), 0)];
         let stream = Stream::new(&self.device).unwrap();

@@ -46,7 +46,7 @@ impl FramesRun<'_> {
         assert!(written < self.capacity(), "there are places for {}", self.capacity());
         self.pictures.set_frame(format)?;
         let whole = FrameRegion::whole([format.width(), format.height()]);
-        let prepared = self.pictures.prepare(frame, &[whole])?;
+        let prepared = self.pictures.prepare(frame, [whole])?;
         let (input, place) = (self.entry.input, self.entry.first + written);
         // SAFETY: `pictures` was made for the model that this input belongs to. The places belong to this entry,
         // and the entry's run does not begin before `BatchEntry::run` is called.

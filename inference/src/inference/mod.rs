@@ -38,9 +38,10 @@ use std::time::Duration;
 use error::InferenceError;
 use frames_run::FramesRun;
 use gstnmsfilter::input::custom_meta::NewTensor;
+use gstnmsfilter::input::region::TensorRegion;
 use instance::{BatchEntry, Instance, Interrupt, Member, Run};
 use model::Overrides;
-use nmsfilter_core::geometry::{FrameRegion, Letterbox};
+use nmsfilter_core::geometry::Letterbox;
 use pictures::{Pictures, Prepared};
 use plugin_provider::PluginLibrary;
 use provider::Provider;
@@ -181,7 +182,7 @@ impl Inference {
     }
 
     /// Runs the model on each of the `regions` of `frame`, and on the pictures that other elements have added to the
-    /// batches. Then calls `attach` with the frame, each output tensor, and the index of the tensor's region. On a GPU,
+    /// batches. Then calls `attach` with the frame, each output tensor, and the tensor's region. On a GPU,
     /// the runs may still be in progress when this function returns.
     ///
     /// # Errors
@@ -192,27 +193,30 @@ impl Inference {
     pub fn run(
         &mut self,
         frame: &mut gst::BufferRef,
-        regions: &[FrameRegion],
-        mut attach: impl FnMut(&mut gst::BufferRef, &NewTensor, usize) -> Result<(), InferenceError>,
+        regions: &[TensorRegion],
+        mut attach: impl FnMut(
+            &mut gst::BufferRef,
+            &NewTensor,
+            &TensorRegion,
+        ) -> Result<(), InferenceError>,
     ) -> Result<(), InferenceError> {
         if regions.is_empty() {
             return Ok(());
         }
         let Self { pictures, member, last_run, batched } = self;
-        let prepared = pictures.prepare(frame, regions)?;
+        let prepared = pictures.prepare(frame, regions.iter().map(|region| region.pixels))?;
         let entries = run_regions(pictures, member, &prepared, regions.len());
         pictures.release(prepared)?;
         let description = pictures.description();
         (*batched, *last_run) = (0, Run::default());
-        let mut region = 0;
+        let mut regions = regions.iter();
         for (run, entry) in &entries? {
             *batched += run.pictures * entry.pictures;
             *last_run = *run;
-            for picture in 0..entry.pictures {
+            for (picture, region) in (0..entry.pictures).zip(&mut regions) {
                 entry.tensors(picture, description.as_ref(), |tensor| {
                     attach(frame, tensor, region)
                 })?;
-                region += 1;
             }
         }
         Ok(())

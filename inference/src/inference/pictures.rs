@@ -149,7 +149,7 @@ impl Pictures {
     pub fn prepare<'f>(
         &mut self,
         frame: &'f gst::BufferRef,
-        regions: &[FrameRegion],
+        regions: impl IntoIterator<Item = FrameRegion>,
     ) -> Result<Prepared<'f>, InferenceError> {
         let current = self.resamplers.current().expect("the format of frames is set");
         current.select_regions(regions, &self.input)?;
@@ -234,12 +234,12 @@ impl Resamplers {
     /// Computes the scalings of `regions`, except those that are equal to the regions with these numbers in earlier frames.
     fn select_regions(
         &mut self,
-        regions: &[FrameRegion],
+        regions: impl IntoIterator<Item = FrameRegion>,
         input: &InputSpec,
     ) -> Result<(), InferenceError> {
         let Self { resampler, rule, scalings, on_gpu, .. } = self;
         let mut changed: Option<Range<usize>> = None;
-        for (number, &region) in regions.iter().enumerate() {
+        for (number, region) in regions.into_iter().enumerate() {
             let known = scalings.get_mut(number);
             if known.as_ref().is_some_and(|known| known.region == region) {
                 continue;

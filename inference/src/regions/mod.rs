@@ -11,8 +11,9 @@ mod watch;
 use list::Listed;
 pub use list::MAX_LISTED;
 pub use nmsfilter_core::geometry::{MAX_OVERLAP, MAX_TILES, tiles};
-pub use watch::NeverRan;
 use watch::RegionWatch;
+
+use std::collections::BTreeSet;
 
 use crate::inference::error::SettingsError;
 use gstnmsfilter::input::region::TensorRegion;
@@ -67,10 +68,10 @@ impl RegionSettings {
     /// # Errors
     /// If a list is needed, and it is missing or malformed.
     pub fn check(&self) -> Result<(), SettingsError> {
-        match self.kind {
-            RegionKind::List => self.listed().map(drop),
-            RegionKind::Frame | RegionKind::Tiles | RegionKind::Rois => Ok(()),
+        if self.kind == RegionKind::List {
+            self.listed()?;
         }
+        Ok(())
     }
 
     fn listed(&self) -> Result<Vec<Listed>, SettingsError> {
@@ -157,6 +158,38 @@ pub enum RegionNotice {
         /// Width and height of the frame.
         frame: [u32; 2],
     },
+    /// The model has run on no region of interest: no frame has had one, or an object.
+    #[error(
+        "regions=rois: none of {frames} frames had a region of interest or an object, so that the model did not run: put a \
+         detector in front of this element, and no element between them that drops metadata, unless there was nothing to \
+         detect"
+    )]
+    NoObjects {
+        /// The number of frames.
+        frames: u32,
+    },
+    /// The model has run on no region of interest: objects had other labels than the wanted ones.
+    #[error(
+        "roi-labels={wanted}: no object of {frames} frames with objects has such a label, so that the model did not run; \
+         their labels are {}: correct roi-labels, unless such objects are rare", .found.iter().cloned().collect::<Vec<_>>().join(", ")
+    )]
+    MissingLabels {
+        /// The property.
+        wanted: String,
+        /// The labels of the objects.
+        found: BTreeSet<String>,
+        /// The number of frames with objects.
+        frames: u32,
+    },
+    /// The model has run on no region of interest: no object was in its frame.
+    #[error(
+        "regions=rois: no object of {frames} frames with objects has a pixel in its frame, so that the model did not run: \
+         correct the coordinates of the element that attaches them"
+    )]
+    OutsideFrame {
+        /// The number of frames with objects.
+        frames: u32,
+    },
 }
 
 /// The regions of the current frame.
@@ -171,10 +204,7 @@ pub struct Regions {
     /// The sizes of the frame and of the model's input for which `chosen` was computed.
     sizes: Option<[[u32; 2]; 2]>,
     chosen: Vec<TensorRegion>,
-    /// The pixels of `chosen`.
-    pixels: Vec<FrameRegion>,
     watch: RegionWatch,
-    never_ran: Option<NeverRan>,
 }
 
 impl Regions {
@@ -188,19 +218,10 @@ impl Regions {
         &self.chosen
     }
 
-    /// Returns the reason why the model has run on no region of interest, once, after many frames.
-    pub fn take_never_ran(&mut self) -> Option<NeverRan> {
-        self.never_ran.take()
-    }
-
-    /// Returns this reason at the end of the stream, after any number of frames, unless it was returned before.
-    pub fn finish(&mut self) -> Option<NeverRan> {
+    /// Returns the reason why the model has run on no region of interest of the stream, which has ended, unless it was
+    /// returned before.
+    pub fn finish(&mut self) -> Option<RegionNotice> {
         self.watch.finish()
-    }
-
-    /// Returns the pixels of the regions that were chosen last.
-    pub fn pixels(&self) -> &[FrameRegion] {
-        &self.pixels
     }
 
     /// Chooses the regions for a buffer with a frame of this size, by these settings. `sizes` are of the frame and
@@ -233,7 +254,7 @@ impl Regions {
                 Ok(pixels) => {
                     self.settings = settings.clone();
                     (self.refused, self.left_out) = (None, Vec::new());
-                    self.set_pixels(pixels, sizes);
+                    self.set(pixels, sizes);
                 }
                 Err(error) if is_first => return Err(error),
                 Err(error) => {
@@ -249,9 +270,7 @@ impl Regions {
             self.chosen.clear();
             objects::add(buffer, frame, &self.settings, &mut self.chosen);
             let labels = objects::labels(buffer);
-            self.never_ran = self.watch.add(&self.settings, labels, !self.chosen.is_empty());
-            self.pixels.clear();
-            self.pixels.extend(self.chosen.iter().map(|region| region.pixels));
+            notices.extend(self.watch.add(&self.settings, labels, !self.chosen.is_empty()));
         } else {
             self.watch = RegionWatch::default();
         }
@@ -274,13 +293,13 @@ impl Regions {
             }
             Ok(())
         })?;
-        self.set_pixels(pixels, sizes);
+        self.set(pixels, sizes);
         Ok(first.map(|first| RegionNotice::LeftOut { first, count, frame: sizes[0] }))
     }
 
-    fn set_pixels(&mut self, pixels: Vec<FrameRegion>, sizes: [[u32; 2]; 2]) {
-        self.chosen = pixels.iter().copied().map(TensorRegion::new).collect();
-        (self.pixels, self.sizes) = (pixels, Some(sizes));
+    fn set(&mut self, pixels: Vec<FrameRegion>, sizes: [[u32; 2]; 2]) {
+        self.chosen = pixels.into_iter().map(TensorRegion::new).collect();
+        self.sizes = Some(sizes);
     }
 }
 
@@ -291,7 +310,7 @@ mod tests {
     fn regions(settings: &RegionSettings, frame: [u32; 2]) -> Result<Vec<String>, SettingsError> {
         let mut regions = Regions::default();
         regions.choose(gst::Buffer::new().as_ref(), settings, [frame, [640, 640]])?;
-        Ok(regions.pixels().iter().map(ToString::to_string).collect())
+        Ok(regions.chosen().iter().map(|region| region.pixels.to_string()).collect())
     }
 
     fn of(kind: RegionKind) -> RegionSettings {
@@ -328,7 +347,7 @@ mod tests {
         let buffer = gst::Buffer::new();
         let mut choose = |settings: &RegionSettings, frame| {
             let notices = regions.choose(&buffer, settings, [frame, [640, 640]]);
-            (notices, regions.kind(), regions.pixels().len())
+            (notices, regions.kind(), regions.chosen().len())
         };
         let (tiles, list) = (of(RegionKind::Tiles), of(RegionKind::List));
         let wide = [800, 480];
@@ -352,7 +371,8 @@ mod tests {
         let mut choose = |settings: &RegionSettings, frame| {
             let notices = regions.choose(&buffer, settings, [frame, [640, 640]]).unwrap();
             let notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
-            let pixels: Vec<_> = regions.pixels().iter().map(ToString::to_string).collect();
+            let pixels: Vec<_> =
+                regions.chosen().iter().map(|region| region.pixels.to_string()).collect();
             (notices.join("\n"), pixels.join(";"))
         };
         let none = String::new();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Notices that the model has run on no object of a stream.
 //!
-//! In: for each frame, the labels of its objects, and whether the model runs on one of them. Out: a [`NeverRan`] once,
+//! In: for each frame, the labels of its objects, and whether the model runs on one of them. Out: a [`RegionNotice`] once,
 //! after [`FRAMES`] frames with objects or [`EMPTY_FRAMES`] frames without any, or at the end of the stream. No error is
 //! possible: a label that is misspelled selects nothing for ever, and a detector can find nothing for a while.
 
 use std::collections::BTreeSet;
 
-use super::RegionSettings;
+use super::{RegionNotice, RegionSettings};
 
 /// The number of frames with objects after which the model should have run.
 pub const FRAMES: u32 = 100;
@@ -17,43 +17,6 @@ pub const EMPTY_FRAMES: u32 = 300;
 
 /// The greatest number of different labels in the text.
 const MAX_LABELS: usize = 20;
-
-/// The reason why the model has not run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NeverRan {
-    /// No frame has had an object.
-    #[error(
-        "regions=rois: none of {frames} frames had a region of interest or an object, so that the model did not run: put a \
-         detector in front of this element, and no element between them that drops metadata, unless there was nothing to \
-         detect"
-    )]
-    NoObjects {
-        /// The number of frames.
-        frames: u32,
-    },
-    /// Objects had other labels than the wanted ones.
-    #[error(
-        "roi-labels={wanted}: no object of {frames} frames with objects has such a label, so that the model did not run; \
-         their labels are {}: correct roi-labels, unless such objects are rare", .found.iter().cloned().collect::<Vec<_>>().join(", ")
-    )]
-    MissingLabels {
-        /// The property.
-        wanted: String,
-        /// The labels of the objects.
-        found: BTreeSet<String>,
-        /// The number of frames with objects.
-        frames: u32,
-    },
-    /// No object was in its frame.
-    #[error(
-        "regions=rois: no object of {frames} frames with objects has a pixel in its frame, so that the model did not run: \
-         correct the coordinates of the element that attaches them"
-    )]
-    OutsideFrame {
-        /// The number of frames with objects.
-        frames: u32,
-    },
-}
 
 /// Counts the frames on which the model did not run, until it runs.
 #[derive(Debug, Default)]
@@ -76,7 +39,7 @@ impl RegionWatch {
         settings: &RegionSettings,
         labels: impl Iterator<Item = &'l str>,
         runs: bool,
-    ) -> Option<NeverRan> {
+    ) -> Option<RegionNotice> {
         if self.wanted != settings.roi_labels {
             *self = Self { wanted: settings.roi_labels.clone(), ..Self::default() };
         }
@@ -103,19 +66,19 @@ impl RegionWatch {
     }
 
     /// Returns the reason once, by all frames so far, if the model has not run.
-    pub fn finish(&mut self) -> Option<NeverRan> {
+    pub fn finish(&mut self) -> Option<RegionNotice> {
         if self.frames == 0 || std::mem::replace(&mut self.is_over, true) {
             return None;
         }
         let frames = self.frames_with_objects;
         Some(match &self.wanted {
-            _ if frames == 0 => NeverRan::NoObjects { frames: self.frames },
-            Some(wanted) if !self.has_wanted => NeverRan::MissingLabels {
+            _ if frames == 0 => RegionNotice::NoObjects { frames: self.frames },
+            Some(wanted) if !self.has_wanted => RegionNotice::MissingLabels {
                 wanted: wanted.clone(),
                 found: std::mem::take(&mut self.found),
                 frames,
             },
-            _ => NeverRan::OutsideFrame { frames },
+            _ => RegionNotice::OutsideFrame { frames },
         })
     }
 }
@@ -194,7 +157,7 @@ mod tests {
             let settings = RegionSettings { roi_labels, ..Default::default() };
             let mut watch = RegionWatch::default();
             assert_eq!(watch.add(&settings, ["dog"].into_iter(), false), None);
-            assert_eq!(watch.finish(), Some(NeverRan::OutsideFrame { frames: 1 }));
+            assert_eq!(watch.finish(), Some(RegionNotice::OutsideFrame { frames: 1 }));
         }
     }
 
@@ -208,6 +171,6 @@ mod tests {
         let dogs = || ["dog"].into_iter();
         assert_eq!(watch.add(&settings("dog"), dogs(), true), None);
         assert_eq!(watch.add(&settings("cat"), dogs(), false), None);
-        assert!(matches!(watch.finish(), Some(NeverRan::MissingLabels { frames: 1, .. })));
+        assert!(matches!(watch.finish(), Some(RegionNotice::MissingLabels { frames: 1, .. })));
     }
 }

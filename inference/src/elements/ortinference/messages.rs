@@ -13,7 +13,7 @@ use crate::inference::InferenceOptions;
 use crate::inference::error::InferenceError;
 use crate::inference::plugin_provider::PluginError;
 use crate::inference::session::OpenModel;
-use crate::regions::{NeverRan, RegionNotice};
+use crate::regions::RegionNotice;
 use gstnmsfilter::elements::lock;
 
 /// The batch size above which the element warns if the model runs on the CPU. A CPU is not expected to run a model
@@ -37,8 +37,6 @@ pub(super) enum OrtNotice {
     LargeBatch { batch: usize },
     #[error(transparent)]
     Regions(#[from] RegionNotice),
-    #[error(transparent)]
-    NeverRan(#[from] NeverRan),
     #[error(
         "the model has the signatures of several exporters, of which none is taken: {}; set signature of ortinference to the \
          right one",

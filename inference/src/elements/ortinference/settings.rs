@@ -112,6 +112,9 @@ pub(super) struct Settings {
 impl Settings {
     /// Returns which regions are chosen.
     pub fn regions(&self) -> RegionSettings {
+        if self.regions == OrtInferenceRegions::Frame {
+            return RegionSettings::default();
+        }
         RegionSettings {
             kind: self.regions.into(),
             tile_size: [self.tile_width, self.tile_height],

@@ -42,12 +42,11 @@ impl State {
     /// Runs the model on the regions of the frame that were chosen last, and attaches the outputs.
     pub fn run(&mut self, buffer: &mut gst::BufferRef) -> Result<(), InferenceError> {
         let Self { inference, regions, name, .. } = self;
-        inference.run(buffer, regions.pixels(), |buffer, tensor, region| {
-            let is_frame = regions.kind() == RegionKind::Frame;
-            let region = (!is_frame).then(|| &regions.chosen()[region]);
+        inference.run(buffer, regions.chosen(), |buffer, tensor, region| {
+            let region = Some(region).filter(|_| regions.kind() != RegionKind::Frame);
             Ok(custom_meta::attach_of(buffer, tensor, Some(name), region)?)
         })?;
-        if regions.pixels().is_empty() {
+        if regions.chosen().is_empty() {
             inference_mark::attach_without_regions(buffer);
         } else {
             inference_mark::attach(buffer, true);
@@ -117,7 +116,7 @@ impl State {
 
 /// Calls `process` for each of the `chosen` frames of a batch, with the frame's index among them. Errors name the
 /// stream.
-fn for_each_frame(
+pub(super) fn for_each_frame(
     buffer: &mut gst::BufferRef,
     chosen: &Range<usize>,
     mut process: impl FnMut(usize, &mut StreamFrame<'_>) -> Result<(), InferenceError>,

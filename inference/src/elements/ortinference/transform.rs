@@ -16,13 +16,13 @@ use super::imp::OrtInference;
 use super::latency::Latency;
 use super::schedule::Schedule;
 use super::settings::Settings;
-use super::state::State;
+use super::state::{State, for_each_frame};
 use super::stats::Stats;
 use crate::inference::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::provider;
 use crate::inference::{Inference, InferenceOptions};
-use crate::regions::{RegionSettings, Regions};
+use crate::regions::Regions;
 use gstnmsfilter::elements::{lock, not_started, property};
 use gstnmsfilter::input::analytics_batch;
 
@@ -57,31 +57,23 @@ impl BaseTransformImpl for OrtInference {
     }
 
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
-        if let Some(state) = lock(&self.state).as_mut() {
-            state.has_streams = analytics_batch::is_batch(incaps);
-            if state.has_streams {
-                return Ok(());
-            }
+        let mut state = lock(&self.state);
+        let Some(state) = state.as_mut() else {
+            return Ok(());
+        };
+        state.has_streams = analytics_batch::is_batch(incaps);
+        if state.has_streams {
+            return Ok(());
         }
         let frame = VideoInfo::from_caps(incaps)?;
-        if let Some(state) = lock(&self.state).as_mut() {
-            let has_regions = lock(&self.settings).regions != OrtInferenceRegions::Frame;
-            if state.frame.is_none() && !has_regions {
-                self.warn_of_batch(&state.options);
-            }
-            let result = self.set_frame(state, &frame);
-            result.map_err(|error| gst::loggable_error!(CAT, "{incaps}: {error}"))?;
-            let model = state.inference.model().model.input.size;
-            gst::info!(
-                CAT,
-                imp = self,
-                "frames of {}x{} are scaled to the model's {}x{}",
-                frame.width(),
-                frame.height(),
-                model[0],
-                model[1],
-            );
+        if state.frame.is_none() && !self.has_regions() {
+            self.warn_of_batch(&state.options);
         }
+        let result = self.set_frame(state, &frame);
+        result.map_err(|error| gst::loggable_error!(CAT, "{incaps}: {error}"))?;
+        let [from, to] =
+            [[frame.width(), frame.height()], state.inference.model().model.input.size];
+        gst::info!(CAT, imp = self, "frames of {from:?} are scaled to the model's {to:?}");
         Ok(())
     }
 
@@ -218,6 +210,11 @@ impl OrtInference {
         }
     }
 
+    /// Returns whether the model runs on parts of frames.
+    fn has_regions(&self) -> bool {
+        lock(&self.settings).regions != OrtInferenceRegions::Frame
+    }
+
     /// Sets the format of the frames that follow.
     fn set_frame(&self, state: &mut State, frame: &VideoInfo) -> Result<(), InferenceError> {
         let result = self.or_on_cpu(state, |state| state.inference.set_frame(frame));
@@ -232,7 +229,11 @@ impl OrtInference {
         buffer: &mut gst::BufferRef,
     ) -> Result<(), InferenceError> {
         let start = Instant::now();
-        self.process_frames(state, buffer)?;
+        match (state.has_streams, self.has_regions()) {
+            (false, _) => self.process(state, buffer),
+            (true, false) => self.process_streams(state, buffer),
+            (true, true) => self.process_regions_of_streams(state, buffer),
+        }?;
         // On a GPU, the run continues after this function.
         let gpu_time = state.inference.last_run.gpu_time.unwrap_or_default();
         let has_changed = lock(&self.latency).add(start.elapsed() + gpu_time);
@@ -242,17 +243,6 @@ impl OrtInference {
         Ok(())
     }
 
-    fn process_frames(
-        &self,
-        state: &mut State,
-        buffer: &mut gst::BufferRef,
-    ) -> Result<(), InferenceError> {
-        if state.has_streams {
-            return self.process_streams(state, buffer);
-        }
-        self.process(state, buffer)
-    }
-
     /// Runs the model on the frames of a batch, and counts the frames. Each run takes as many frames as the model's
     /// batch has room for.
     fn process_streams(
@@ -260,9 +250,6 @@ impl OrtInference {
         state: &mut State,
         buffer: &mut gst::BufferRef,
     ) -> Result<(), InferenceError> {
-        if lock(&self.settings).regions != OrtInferenceRegions::Frame {
-            return self.process_regions_of_streams(state, buffer);
-        }
         let frames = analytics_batch::frame_count(buffer);
         let mut done = 0;
         while done < frames {
@@ -288,16 +275,10 @@ impl OrtInference {
         state: &mut State,
         buffer: &mut gst::BufferRef,
     ) -> Result<(), InferenceError> {
-        analytics_batch::try_for_each_frame(buffer, |mut frame| {
-            let mut process = || {
-                let format = VideoInfo::from_caps(frame.caps.ok_or(InferenceError::NoCaps)?)?;
-                self.set_frame(state, &format)?;
-                self.process(state, frame.make_mut())
-            };
-            process().map_err(|error| InferenceError::Stream {
-                number: frame.stream,
-                error: Box::new(error),
-            })
+        for_each_frame(buffer, &(0..usize::MAX), |_, frame| {
+            let format = VideoInfo::from_caps(frame.caps.ok_or(InferenceError::NoCaps)?)?;
+            self.set_frame(state, &format)?;
+            self.process(state, frame.make_mut())
         })
     }
 
@@ -313,7 +294,7 @@ impl OrtInference {
         let State { inference, regions, .. } = state;
         let (run, uploaded) = (inference.last_run, inference.uploaded());
         let provider = inference.model().provider.name();
-        let batched = (regions.pixels().len(), inference.batched);
+        let batched = (regions.chosen().len(), inference.batched);
         lock(&self.stats).count(batched, (provider, run), uploaded, start.elapsed());
         Ok(())
     }
@@ -325,21 +306,12 @@ impl OrtInference {
         state: &mut State,
         buffer: &gst::BufferRef,
     ) -> Result<(), InferenceError> {
-        let settings = {
-            let settings = lock(&self.settings);
-            match settings.regions {
-                OrtInferenceRegions::Frame => RegionSettings::default(),
-                _ => settings.regions(),
-            }
-        };
+        let settings = lock(&self.settings).regions();
         let frame = state.frame.as_ref().expect("the frames' format is set");
         let frame = [frame.width(), frame.height()];
         let sizes = [frame, state.inference.model().model.input.size];
         for notice in state.regions.choose(buffer, &settings, sizes)? {
             self.warn(notice);
-        }
-        if let Some(why) = state.regions.take_never_ran() {
-            self.warn(why);
         }
         Ok(())
     }
