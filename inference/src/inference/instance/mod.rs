@@ -30,7 +30,7 @@ mod thread;
 
 pub use interrupt::Interrupt;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -67,9 +67,13 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    members: Vec<Option<MemberState>>,
+    /// The elements from which entries are expected. For each, the number of the last batch with its entry; for a new
+    /// element, of the batch that was open when it was added.
+    members: HashMap<usize, u64>,
+    /// The number of elements that have been added.
+    added: usize,
     batch: Option<OpenBatch>,
-    /// The elements that wait for room in a batch, by their index in `members`, in the order in which they came.
+    /// The elements that wait for room in a batch, in the order in which they came.
     waiting: VecDeque<usize>,
     /// The number of the open batch, or of the last one if none is open.
     number: u64,
@@ -77,14 +81,6 @@ struct State {
     /// The reason why no further batch will be run.
     failure: Option<InferenceError>,
     is_stopped: bool,
-}
-
-/// An element that uses the instance.
-#[derive(Clone, Copy)]
-struct MemberState {
-    /// The number of the last batch with an entry of this element, or, for a new element, of the batch that was
-    /// open when the element was added. `None` if no entry is expected from this element.
-    last: Option<u64>,
 }
 
 /// A batch that is being filled with pictures.
@@ -210,14 +206,10 @@ impl Member {
     pub fn new(instance: &Arc<Instance>, interrupt: &Arc<Interrupt>) -> Self {
         interrupt.attach(&instance.shared);
         let mut state = lock(&instance.shared.state);
-        let index = match state.members.iter().position(Option::is_none) {
-            Some(index) => index,
-            None => {
-                state.members.push(None);
-                state.members.len() - 1
-            }
-        };
-        state.members[index] = Some(MemberState { last: Some(state.number) });
+        let State { members, added, number, .. } = &mut *state;
+        let index = *added;
+        *added += 1;
+        members.insert(index, *number);
         Self { instance: instance.clone(), index, interrupt: interrupt.clone() }
     }
 
@@ -229,7 +221,7 @@ impl Member {
     /// Tells the instance that the stream has ended: batches do not wait for this element until its next picture
     /// comes.
     pub fn pause(&self) {
-        lock(&self.instance.shared.state).members[self.index] = Some(MemberState { last: None });
+        lock(&self.instance.shared.state).members.remove(&self.index);
         // The open batch may be waiting for this element.
         self.instance.shared.arrived.notify_all();
     }
@@ -276,7 +268,7 @@ impl Member {
                 batch.places += pictures;
                 batch.runs_of_frame = batch.runs_of_frame.max(runs_of_frame);
                 batch.since.get_or_insert_with(Instant::now);
-                members[self.index] = Some(MemberState { last: Some(number) });
+                members.insert(self.index, number);
                 if batch.places < capacity && !waiting.is_empty() {
                     shared.changed.notify_all();
                 }
@@ -289,9 +281,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        lock(&self.instance.shared.state).members[self.index] = None;
-        // The open batch may be waiting for this element.
-        self.instance.shared.arrived.notify_all();
+        self.pause();
     }
 }
 

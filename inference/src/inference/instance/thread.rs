@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::{MemberState, OpenBatch, Run, SetState, Shared, State, lock, wait};
+use super::{OpenBatch, Run, SetState, Shared, State, lock, wait};
 use crate::inference::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::model::varying_nodes::varying_node;
@@ -59,8 +59,7 @@ impl State {
             return false;
         };
         let recent = self.number.saturating_sub(2 * batch.runs_of_frame);
-        let is_expected = |member: &&MemberState| member.last.is_some_and(|last| last >= recent);
-        let expected = self.members.iter().flatten().filter(is_expected).count();
+        let expected = self.members.values().filter(|&&last| last >= recent).count();
         let has_expired =
             batch.is_released || batch.since.is_some_and(|since| since.elapsed() >= timeout);
         let is_full = batch.places >= capacity || batch.entries >= expected;
