@@ -41,7 +41,6 @@ use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::input::region::TensorRegion;
 use instance::{BatchEntry, Instance, Interrupt, Member, Run};
 use model::Overrides;
-use nmsfilter_core::geometry::Letterbox;
 use pictures::{Pictures, Prepared};
 use plugin_provider::PluginLibrary;
 use provider::Provider;
@@ -62,11 +61,6 @@ pub struct InferenceOptions {
     pub model: PathBuf,
     /// The properties of the model's input that the user has set.
     pub overrides: Overrides,
-    /// How frames are fitted into the model's input; `None` for what the model's signature says, or else in the
-    /// center.
-    pub letterbox: Option<Letterbox>,
-    /// The names of the classes; `None` to use the names in the model.
-    pub labels: Option<Vec<String>>,
     /// The provider library, for [`Provider::Plugin`].
     pub plugin: Option<PluginLibrary>,
     /// Options of the provider.
@@ -105,8 +99,8 @@ impl InferenceOptions {
             ("std", a.std != b.std),
             ("inputs", a.inputs != b.inputs),
             ("signature", a.signature != b.signature),
-            ("letterbox", self.letterbox != other.letterbox),
-            ("label-file", self.labels != other.labels),
+            ("letterbox", a.letterbox != b.letterbox),
+            ("label-file", a.labels != b.labels),
             ("cuda-device-id", self.device != other.device),
             ("cuda-graph", self.cuda_graph != other.cuda_graph),
             ("batch-size", self.batch != other.batch),
@@ -152,8 +146,8 @@ impl Inference {
         interrupt: &Arc<Interrupt>,
     ) -> Result<Self, InferenceError> {
         let member = Member::new(&Instance::open(options, provider)?, interrupt);
-        let OpenModel { model, info, input_device, .. } = member.model();
-        let pictures = Pictures::new(&model.input, info.clone(), input_device.as_ref())?;
+        let OpenModel { model, input_device, .. } = member.model();
+        let pictures = Pictures::new(&model.input, model.info.clone(), input_device.as_ref())?;
         Ok(Self { pictures, member, last_run: Run::default(), batched: 0 })
     }
 

@@ -41,17 +41,13 @@ use super::outputs::{self, AttachedOutput, OutputSet};
 use super::plugin_provider::{self, PluginDevice};
 use super::provider::{self, GpuStream, ModelFile, Provider, SessionSettings};
 use super::trial::{self, GRAPH_ID, Sample, Trial, is_of_shape, run_error};
-use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
-use nmsfilter_core::geometry::Letterbox;
 
 /// The properties of an open model.
 #[derive(Clone)]
 pub struct OpenModel {
     /// The model's inputs and outputs.
     pub model: Model,
-    /// The description of the model that is attached to the tensors.
-    pub info: ModelInfo,
     /// The provider that runs the model.
     pub provider: Provider,
     /// The device of a provider library on which the model runs.
@@ -195,9 +191,6 @@ impl ModelSession {
             // The number of a picture may be a constant of the file.
             model.outputs.iter_mut().for_each(|output| output.has_images = false);
         }
-        if let Some(labels) = &options.labels {
-            model.labels.clone_from(labels);
-        }
         let allocator = match &gpu {
             None => Allocator::default(),
             Some(gpu) => {
@@ -256,21 +249,11 @@ impl ModelSession {
                 buffers.on_gpu = Some(on_gpu);
             }
         }
-        let mut info = ModelInfo::default()
-            .with_size(model.input.size)
-            .with_letterbox(options.letterbox.or(model.letterbox).unwrap_or(Letterbox::Center))
-            .with_labels(model.labels.iter().cloned());
-        info.task = model.task.clone();
-        info.end2end = model.end2end;
-        info.is_suppressed = model.is_suppressed;
         // Boxes and scores both have the dimensions [batch, boxes, ...].
         let boxes = outputs.first().and_then(|attached| attached.shape.get(1));
-        info.queries = boxes
+        model.info.queries = boxes
             .filter(|_| model.signature.is_some_and(|it| it.selects_pairs))
             .and_then(|&boxes| NonZeroU32::new(boxes.try_into().ok()?));
-        info.signatures = model.signatures.iter().map(|&name| name.to_owned()).collect();
-        info.keypoints = model.keypoints;
-        info.keypoint_layout = model.keypoint_layout;
         let input_device = gpu.as_ref().filter(|_| reads_device).map(|gpu| gpu.device.clone());
         let library = library.path;
         let mut session = Self {
@@ -280,17 +263,9 @@ impl ModelSession {
             outputs,
             varies,
             changes: 0,
-            description: info.to_caps()?,
+            description: model.info.to_caps()?,
             gpu,
-            model: OpenModel {
-                model,
-                info,
-                provider,
-                provider_device,
-                library,
-                has_graph,
-                input_device,
-            },
+            model: OpenModel { model, provider, provider_device, library, has_graph, input_device },
         };
         if let Some(sample) = sample {
             session.capture_graphs(&sample)?;

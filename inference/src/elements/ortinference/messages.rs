@@ -42,7 +42,7 @@ pub(super) enum OrtNotice {
          right one",
         .0.join(", ")
     )]
-    Signatures(Vec<&'static str>),
+    Signatures(Vec<String>),
     #[error(
         "models with the signature {signature} differ in the numbers of pixels, which are taken as from 0 to 1 (bytes: \
          255), red first: set channel-order, range, mean and std of ortinference as in the model's configuration"
@@ -117,7 +117,7 @@ impl OrtInference {
             provider.name(),
             if *has_graph { " as a CUDA graph" } else { "" },
             signature.unwrap_or("none"),
-            model.labels.len(),
+            model.info.labels.len(),
             model.outputs,
         );
         let structure = gst::Structure::builder("ortinference-model")
@@ -132,13 +132,13 @@ impl OrtInference {
             .field("width", input.size[0])
             .field("height", input.size[1])
             .field("batch", input.batch as u32)
-            .field("labels", model.labels.len() as u32)
+            .field("labels", model.info.labels.len() as u32)
             .field_if_some("signature", signature)
             .field("outputs", gst::Array::new(model.outputs.iter().map(|output| &*output.id)))
             .build();
         self.post(structure);
-        if !model.signatures.is_empty() {
-            self.warn(OrtNotice::Signatures(model.signatures.clone()));
+        if !model.info.signatures.is_empty() {
+            self.warn(OrtNotice::Signatures(model.info.signatures.clone()));
         }
         if let (Some(signature), true) = (signature, model.pixels_vary) {
             self.warn(OrtNotice::PixelsVary { signature });

@@ -185,6 +185,9 @@ impl Settings {
         let std = self.std.as_ref().map(|text| {
             numbers::per_channel("std", text, "number greater than 0", |std| std > 0.0)
         });
+        let label_file = self.label_file.as_ref().filter(|file| !file.is_empty());
+        let labels = label_file.map(|file| Labels::load(Path::new(file))).transpose();
+        let labels = labels.map_err(|error| InferenceError::Labels(error.to_string()))?;
         let overrides = Overrides {
             size: [side(self.input_width), side(self.input_height)],
             layout: self.input_layout.chosen(),
@@ -192,18 +195,15 @@ impl Settings {
             range: self.range.as_ref().map(|text| numbers::range(text)).transpose()?,
             mean: mean.transpose()?,
             std: std.transpose()?,
+            letterbox: self.letterbox.chosen(),
+            labels: labels.map(Labels::into_names),
             inputs: constants::parse(self.inputs.as_deref().unwrap_or_default())?,
             signature: self.signature.clone().filter(|name| !["auto", ""].contains(&&**name)),
         };
-        let label_file = self.label_file.as_ref().filter(|file| !file.is_empty());
-        let labels = label_file.map(|file| Labels::load(Path::new(file))).transpose();
-        let labels = labels.map_err(|error| InferenceError::Labels(error.to_string()))?;
         Ok(InferenceOptions {
             library: self.library.as_ref().map(PathBuf::from),
             model: PathBuf::from(model),
             overrides,
-            letterbox: self.letterbox.chosen(),
-            labels: labels.map(Labels::into_names),
             plugin: self.plugin()?,
             provider_options: self.provider_options()?,
             threads: Some(self.threads as usize).filter(|&threads| threads > 0),

@@ -23,7 +23,7 @@ pub mod varying_nodes;
 use std::path::Path;
 
 use super::error::SettingsError;
-use gstnmsfilter::output::KeypointLayout;
+use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::geometry::Letterbox;
 use nmsfilter_core::signature::{self, Signature};
 use numbers::PerChannel;
@@ -62,6 +62,10 @@ pub struct Overrides {
     pub mean: Option<PerChannel>,
     /// The numbers by which the difference is divided.
     pub std: Option<PerChannel>,
+    /// How frames are fitted into the model's input; `None` for what the signature says, or else in the center.
+    pub letterbox: Option<Letterbox>,
+    /// The names of the classes; `None` for those in the model's metadata.
+    pub labels: Option<Vec<String>>,
     /// The numbers of inputs beside the picture.
     pub inputs: Vec<InputNumbers>,
     /// The name of the signature, or `none`; `None` if the model's inputs and outputs decide.
@@ -79,24 +83,10 @@ pub struct Model {
     pub outputs: Vec<OutputSpec>,
     /// The names and types of the outputs that cannot be attached.
     pub left_out: Vec<String>,
-    /// The class names; empty if unknown.
-    pub labels: Vec<String>,
-    /// The task that the model was trained for, such as `detect`.
-    pub task: Option<String>,
-    /// True if the model selects the detections itself.
-    pub end2end: bool,
-    /// The number of keypoints per detection, and of components per keypoint.
-    pub keypoints: Option<[u32; 2]>,
-    /// The meaning of the keypoints of every class.
-    pub keypoint_layout: Option<KeypointLayout>,
+    /// The description of the model that is attached to the tensors.
+    pub info: ModelInfo,
     /// The signature that is taken.
     pub signature: Option<&'static Signature>,
-    /// The names of the model's signatures if there are several, of which none is taken.
-    pub signatures: Vec<&'static str>,
-    /// How frames are fitted into the input, if the signature or the metadata says it.
-    pub letterbox: Option<Letterbox>,
-    /// True if the detections need no suppression.
-    pub is_suppressed: bool,
     /// True if models with the signature differ in the numbers of pixels, and nothing says them.
     pub pixels_vary: bool,
 }
@@ -138,7 +128,7 @@ impl Model {
         let (signature, signatures) = match found[..] {
             [signature] => (Some(signature), Vec::new()),
             _ if is_known => (None, Vec::new()),
-            _ => (None, found.iter().map(|signature| signature.name).collect()),
+            _ => (None, found.iter().map(|signature| signature.name.to_owned()).collect()),
         };
         let mut overrides = overrides.clone();
         let mut letterbox = metadata.is_rt_detr().then_some(Letterbox::None);
@@ -165,21 +155,25 @@ impl Model {
         };
         let input = InputSpec::new(name, dtype, batch, &overrides, info.as_ref(), &metadata, scale)
             .map_err(with_signatures)?;
+        let mut info = ModelInfo::default()
+            .with_size(input.size)
+            .with_letterbox(overrides.letterbox.or(letterbox).unwrap_or(Letterbox::Center));
+        info.is_suppressed =
+            signature.is_some_and(|it| it.is_suppressed) || metadata.is_suppressed();
+        info.signatures = signatures;
+        info.task = metadata.task().map(ToOwned::to_owned);
+        info.end2end = metadata.end2end();
+        info.keypoints = metadata.keypoints();
+        info.keypoint_layout = metadata::keypoint_layout(&metadata);
+        info.labels = overrides.labels.unwrap_or(metadata.labels);
         Ok(Self {
-            is_suppressed: signature.is_some_and(|it| it.is_suppressed) || metadata.is_suppressed(),
             pixels_vary: signature.is_some_and(|it| it.facts.pixels_vary) && !is_known,
             signature,
-            signatures,
-            letterbox,
+            info,
             constants: constants::describe(inputs, &overrides.inputs, &input)?,
             input,
             outputs,
             left_out,
-            task: metadata.task().map(ToOwned::to_owned),
-            end2end: metadata.end2end(),
-            keypoints: metadata.keypoints(),
-            keypoint_layout: metadata::keypoint_layout(&metadata),
-            labels: metadata.labels,
         })
     }
 }
