@@ -105,7 +105,7 @@ fn random_region(random: &mut fastrand::Rng, info: &VideoInfo) -> FrameRegion {
 #[test]
 #[ignore = "needs a GPU"]
 fn the_cpu_and_the_gpu_make_the_same_pictures_with_one_launch_per_batch() {
-    let (device, emulated) = (gpu_stream().device, Emulated::get());
+    let (device, emulated) = (gpu_stream().device().clone(), Emulated::get());
     for seed in 0..engines::scene_count(200) {
         let random = &mut fastrand::Rng::with_seed(seed);
         let (frame, info, input, _) = random_case(random);
@@ -134,7 +134,7 @@ fn the_cpu_and_the_gpu_make_the_same_pictures_with_one_launch_per_batch() {
 #[test]
 #[ignore = "needs a GPU"]
 fn formats_that_take_turns_have_regions_of_their_own() {
-    let (device, emulated) = (gpu_stream().device, Emulated::get());
+    let (device, emulated) = (gpu_stream().device().clone(), Emulated::get());
     let random = &mut fastrand::Rng::with_seed(3);
     let (.., input, _) = random_case(random);
     let mut pair = Pair::new(&device, &input, emulated);

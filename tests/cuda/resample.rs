@@ -13,7 +13,6 @@ use gstonnxruntime::inference::picture::{
     DeviceFrame, GpuResampler, GpuScalings, Resampler, Rows, Scaling, Scratch, Staging, Table,
     resample,
 };
-use gstonnxruntime::inference::provider::GpuStream;
 use nmsfilter_core::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
 use nmsfilter_core::device::RESAMPLE;
 use nmsfilter_core::geometry::FrameRegion;
@@ -65,13 +64,13 @@ pub fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, Input
 }
 
 /// The bytes of `frame` in device memory.
-pub fn on_device(gpu: &GpuStream, frame: &gst::BufferRef) -> gst::Buffer {
+pub fn on_device(gpu: &Stream, frame: &gst::BufferRef) -> gst::Buffer {
     let bytes = frame.map_readable().unwrap();
-    let mut pinned = PinnedBuffer::new(&gpu.device, bytes.len()).unwrap();
+    let mut pinned = PinnedBuffer::new(gpu.device(), bytes.len()).unwrap();
     pinned.as_mut_slice().copy_from_slice(&bytes);
-    let memory = DeviceBuffer::new(&gpu.device, bytes.len()).unwrap();
-    gpu.stream.upload(&pinned, &memory, bytes.len()).unwrap();
-    gpu.stream.synchronize().unwrap();
+    let memory = DeviceBuffer::new(gpu.device(), bytes.len()).unwrap();
+    gpu.upload(&pinned, &memory, bytes.len()).unwrap();
+    gpu.synchronize().unwrap();
     let mut buffer = gst::Buffer::new();
     let memory = cuda_memory::from_buffer(memory, bytes.len(), drop);
     buffer.get_mut().unwrap().append_memory(memory);
@@ -79,12 +78,11 @@ pub fn on_device(gpu: &GpuStream, frame: &gst::BufferRef) -> gst::Buffer {
 }
 
 /// Initializes GStreamer and returns a stream of the GPU under test.
-pub fn gpu_stream() -> GpuStream {
+pub fn gpu_stream() -> Arc<Stream> {
     engines::require_gpu();
     pipeline::init();
     let device = Device::open(0).unwrap();
-    let stream = Stream::new(&device).unwrap();
-    GpuStream { device, stream }
+    Arc::new(Stream::new(&device).unwrap())
 }
 
 /// Returns a resampler for NV12 frames of 64x48 pixels, with their description.
@@ -103,9 +101,9 @@ fn a_frame_with_too_few_bytes_is_an_error() {
     let (info, resampler) = of_nv12();
     let frame = |len| on_device(&gpu, &gst::Buffer::from_mut_slice(vec![0u8; len]));
     let whole = frame(info.size());
-    assert!(DeviceFrame::new(&whole, &resampler, &gpu.stream).unwrap().is_some());
+    assert!(DeviceFrame::new(&whole, &resampler, &gpu).unwrap().is_some());
     let small = frame(info.size() - 64);
-    let error = DeviceFrame::new(&small, &resampler, &gpu.stream).err().expect("it is too small");
+    let error = DeviceFrame::new(&small, &resampler, &gpu).err().expect("it is too small");
     let expected = "plane 1 of the frame has 1472 bytes from its first row on and a stride of 64";
     assert!(error.to_string().contains(expected), "{error}");
 }
@@ -123,7 +121,7 @@ fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
         let meta = gst_video::VideoMeta::add(writable, flags, info.format(), 64, 48).unwrap();
         // SAFETY: the metadata belongs to the buffer, which is not shared.
         change(unsafe { &mut *meta.as_ptr().cast_mut() });
-        let result = DeviceFrame::new(&frame, &resampler, &gpu.stream);
+        let result = DeviceFrame::new(&frame, &resampler, &gpu);
         result.err().map(|error| error.to_string())
     };
     assert_eq!(error(&|_| ()), None);
@@ -173,7 +171,7 @@ fn random_scaling(
 #[test]
 #[ignore = "needs a GPU"]
 fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame_or_regions() {
-    let gpu = Arc::new(gpu_stream());
+    let gpu = gpu_stream();
     let (mut rows, mut scratch, mut staging) =
         (Rows::default(), Scratch::default(), Staging::default());
     for seed in 0..engines::scene_count(400) {
@@ -196,9 +194,9 @@ fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame_or_regions() {
         let bytes = (count - first) * input.bytes();
         let mut expected = vec![0u32; bytes.div_ceil(4)];
         let expected = &mut bytemuck::cast_slice_mut(&mut expected)[..bytes];
-        let output = DeviceBuffer::new(&gpu.device, bytes).unwrap();
+        let output = DeviceBuffer::new(gpu.device(), bytes).unwrap();
         let mut found = vec![0; bytes];
-        let read = OwnedEvent::new(&gpu.device).unwrap();
+        let read = OwnedEvent::new(gpu.device()).unwrap();
         let regions = || (&scalings_on_gpu, first..count);
         resampler
             .samples(&frame, &mut scratch, |planes| {
@@ -214,19 +212,19 @@ fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame_or_regions() {
             .unwrap();
         let mut check = |what: &str| {
             // SAFETY: `found` is as long as the output.
-            unsafe { gpu.stream.download(output.address(), &mut found) }.unwrap();
+            unsafe { gpu.download(output.address(), &mut found) }.unwrap();
             let differing = found.iter().zip(&*expected).position(|(a, b)| a != b);
             let region = differing.map(|byte| &scalings[first + byte / input.bytes()]);
             assert_eq!(
                 differing, None,
                 "seed {seed}, {what}: {info:?}, {input:?}, {region:?} of {count} from {first}"
             );
-            gpu.stream.zero(&output).unwrap();
+            gpu.zero(&output).unwrap();
         };
         check("frame in host memory");
 
         let frame = on_device(&gpu, &frame);
-        let frame = DeviceFrame::new(&frame, &resampler, &gpu.stream).unwrap();
+        let frame = DeviceFrame::new(&frame, &resampler, &gpu).unwrap();
         let frame = frame.expect("it is in this GPU's memory");
         // SAFETY: the output has the pictures' size, and the frame exists until the download has completed.
         unsafe { on_gpu.resample(&frame.components, regions(), output.address(), &read) }.unwrap();

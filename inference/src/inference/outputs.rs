@@ -15,11 +15,10 @@ use ort::value::DynTensor;
 
 use super::error::{InferenceError, SettingsError};
 use super::model::OutputSpec;
-use super::provider::GpuStream;
 use super::trial;
 use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::custom_meta::NewTensor;
-use nmsfilter_core::device::{DeviceBuffer, OwnedEvent};
+use nmsfilter_core::device::{DeviceBuffer, OwnedEvent, Stream};
 
 /// The number of rows for which there is memory if the number of an output's rows varies, unless a run has more. Most
 /// models have at most 100 detections, so that the dimensions of their tensors do not change from frame to frame.
@@ -57,8 +56,8 @@ pub fn reserve(outputs: &mut [AttachedOutput], rows: usize) -> Result<bool, Sett
     if rows > MAX_ROWS {
         let (attached, _) = varying().next().expect("rows are of outputs");
         return Err(SettingsError(format!(
-            "the model's output {} has {rows} rows; expected at most {MAX_ROWS}: export the model with a higher score \
-             threshold or a limit of detections",
+            "the model's output {} has {rows} rows; expected at most {MAX_ROWS}: export the model \
+             with a higher score threshold or a limit of detections",
             attached.output.name
         )));
     }
@@ -228,17 +227,19 @@ impl OutputSet {
         batch: usize,
         outputs: &[AttachedOutput],
         model: &gst::Caps,
-        gpu: Option<&Arc<GpuStream>>,
+        stream: Option<&Arc<Stream>>,
         changes: usize,
     ) -> Result<Self, InferenceError> {
-        let ready = gpu.map(|gpu| OwnedEvent::new(&gpu.device)).transpose()?.map(Arc::new);
+        let ready =
+            stream.map(|stream| OwnedEvent::new(stream.device())).transpose()?.map(Arc::new);
         let mut slots: Vec<Vec<NewTensor>> = (0..batch).map(|_| Vec::new()).collect();
         let mut memory = Vec::new();
         for fixed in outputs {
-            let output_memory = match gpu {
-                Some(gpu) => {
-                    OutputMemory::Device(Arc::new(DeviceBuffer::new(&gpu.device, fixed.bytes())?))
-                }
+            let output_memory = match stream {
+                Some(stream) => OutputMemory::Device(Arc::new(DeviceBuffer::new(
+                    stream.device(),
+                    fixed.bytes(),
+                )?)),
                 None => {
                     let mut value = fixed.allocate(&Allocator::default())?;
                     if let Some(binding) = &mut binding {
@@ -254,8 +255,8 @@ impl OutputSet {
             }
             for (index, slot) in slots.iter_mut().enumerate() {
                 let elements = Elements { memory: output_memory.clone(), offset: index * len, len };
-                let elements = match (gpu, &ready) {
-                    (Some(gpu), Some(ready)) => elements.on_device(gpu, ready),
+                let elements = match (stream, &ready) {
+                    (Some(stream), Some(ready)) => elements.on_device(stream, ready),
                     _ => gst::Memory::from_slice(elements),
                 };
                 let mut data = gst::Buffer::new();
@@ -320,15 +321,21 @@ struct Elements {
 }
 
 impl Elements {
-    fn on_device(self, gpu: &Arc<GpuStream>, ready: &Arc<OwnedEvent>) -> gst::Memory {
+    fn on_device(self, stream: &Arc<Stream>, ready: &Arc<OwnedEvent>) -> gst::Memory {
         let (address, len) = (self.memory.address() + self.offset as u64, self.len);
         // SAFETY: the memory owns a reference to the event.
         let event = unsafe { ready.event() };
-        let keep = (self, ready.clone(), gpu.clone());
+        let keep = (self, ready.clone(), stream.clone());
         // SAFETY: `keep` owns the memory and the event until the `GstMemory` is freed. Only a run writes the bytes,
         // only into a set for which `renew` returned true, and the event is recorded after each run.
         unsafe {
-            cuda_memory::wrap(&gpu.device, address, len, Some(event), Box::new(move || drop(keep)))
+            cuda_memory::wrap(
+                stream.device(),
+                address,
+                len,
+                Some(event),
+                Box::new(move || drop(keep)),
+            )
         }
     }
 }

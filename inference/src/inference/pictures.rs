@@ -16,7 +16,6 @@ use super::picture::{
     self, DeviceFrame, Formats, GpuResampler, GpuScalings, Resampler, Rows, Scaling, Scratch,
     Staged, Staging, Table,
 };
-use super::provider::GpuStream;
 use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::device::{Device, Event, OwnedEvent, Stream};
 use nmsfilter_core::geometry::{FitRule, FrameRegion, Letterbox};
@@ -50,7 +49,7 @@ struct Resamplers {
 }
 
 struct PicturesOnGpu {
-    gpu: Arc<GpuStream>,
+    stream: Arc<Stream>,
     /// Pinned memory for the bytes of two frames: the host writes one while the kernel reads the other.
     staging: [(Staging, OwnedEvent); 2],
     /// The index of the one that was written last.
@@ -83,12 +82,11 @@ impl Pictures {
         let on_gpu = match device {
             None => None,
             Some(device) => {
-                let stream = Stream::new(device)?;
                 let staging = || {
                     OwnedEvent::with_blocking_wait(device).map(|event| (Staging::default(), event))
                 };
                 Some(PicturesOnGpu {
-                    gpu: Arc::new(GpuStream { device: device.clone(), stream }),
+                    stream: Arc::new(Stream::new(device)?),
                     staging: [staging()?, staging()?],
                     last: 0,
                     read: OwnedEvent::with_blocking_wait(device)?,
@@ -120,9 +118,9 @@ impl Pictures {
                 None => None,
                 Some(on_gpu) => {
                     // Wait for work that reads memory of earlier formats, which may be freed now.
-                    on_gpu.gpu.stream.synchronize()?;
-                    let resampler = GpuResampler::new(&on_gpu.gpu, &resampler, input, table)?;
-                    Some((resampler, GpuScalings::new(&on_gpu.gpu, input)?))
+                    on_gpu.stream.synchronize()?;
+                    let resampler = GpuResampler::new(&on_gpu.stream, &resampler, input, table)?;
+                    Some((resampler, GpuScalings::new(&on_gpu.stream, input)?))
                 }
             };
             let (scalings, scratch) = (Vec::new(), Scratch::default());
@@ -158,7 +156,7 @@ impl Pictures {
         let Some((on_gpu, (to_device, _))) = self.on_gpu.as_mut().zip(to_device.as_ref()) else {
             return Ok(Prepared::OnHost(frame));
         };
-        if let Some(on_device) = DeviceFrame::new(frame, resampler, &on_gpu.gpu.stream)? {
+        if let Some(on_device) = DeviceFrame::new(frame, resampler, &on_gpu.stream)? {
             return Ok(Prepared::OnDevice(on_device));
         }
         on_gpu.last = 1 - on_gpu.last;
@@ -293,7 +291,7 @@ impl PicturesOnGpu {
         address: u64,
     ) -> Result<Option<Event>, InferenceError> {
         if let Some(free) = free {
-            self.gpu.stream.wait_for(free)?;
+            self.stream.wait_for(free)?;
         }
         let (samples, read) = match prepared {
             Prepared::Staged(staged) => (&staged.components, &self.staging[self.last].1),
@@ -311,6 +309,6 @@ impl PicturesOnGpu {
 impl Drop for PicturesOnGpu {
     fn drop(&mut self) {
         // Wait, because a kernel may still be reading the staging memory.
-        let _ = self.gpu.stream.synchronize();
+        let _ = self.stream.synchronize();
     }
 }

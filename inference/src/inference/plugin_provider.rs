@@ -16,11 +16,11 @@ use ort::device::Device;
 use ort::memory::DeviceType;
 use ort::session::Session;
 
-use super::CAT;
 use super::error::InferenceError;
 use super::library::OnnxRuntime;
 use super::missing_library;
-use super::provider::{self, ModelFile, Provider, SessionSettings};
+use super::provider::{self, Provider};
+use super::{CAT, InferenceOptions};
 
 /// The minor version of ONNX Runtime from which on provider libraries are supported.
 const MINOR_VERSION: u32 = 24;
@@ -121,29 +121,29 @@ pub struct PluginDevice {
 /// the provider rejects its options, or if the file is not a model.
 pub fn open(
     library: &OnnxRuntime,
-    file: &ModelFile<'_>,
-    settings: SessionSettings<'_>,
-    plugin: Option<&PluginLibrary>,
+    options: &InferenceOptions,
+    changed: Option<&[u8]>,
 ) -> Result<(Session, PluginDevice), InferenceError> {
-    let plugin = plugin.ok_or(PluginError::NoLibrary)?;
+    let plugin = options.plugin.as_ref().ok_or(PluginError::NoLibrary)?;
     let offered = offered_devices(library, &plugin.path)?;
     let Offered { device, description, .. } = choose(offered, plugin)?;
     let name = device.ep().map_err(InferenceError::session)?.to_owned();
     // The binding expects keys with the provider's name.
     let with_name = |(key, value): (&str, &str)| (format!("{name}.{key}"), value.to_owned());
-    let options: Vec<_> = settings.options.iter().map(with_name).collect();
-    let rejected =
-        |error: &ort::Error| InferenceError::provider(Provider::Plugin, settings.options, error);
-    let builder = provider::builder(library, settings)?
-        .with_devices([device], Some(&options))
+    let with_names: Vec<_> = options.provider_options.iter().map(with_name).collect();
+    let rejected = |error: &ort::Error| {
+        InferenceError::provider(Provider::Plugin, &options.provider_options, error)
+    };
+    let builder = provider::builder(library, options)?
+        .with_devices([device], Some(&with_names))
         .map_err(|error| rejected(&error.into()))?;
-    match provider::commit(builder, file) {
+    match provider::commit(builder, &options.model, changed) {
         Ok(session) => {
             let runs_first_node = provider_of_input(&session)?.as_deref() == Some(&*name);
             Ok((session, PluginDevice { description, runs_first_node }))
         }
         // The provider is created together with the session. If the CPU can open the model, the provider failed.
-        Err(error) => match provider::open_on_cpu(library, file, settings) {
+        Err(error) => match provider::open_on_cpu(library, options, changed) {
             Ok(_) => Err(rejected(&error)),
             Err(invalid_model) => Err(invalid_model),
         },

@@ -15,7 +15,6 @@
 
 use std::path::Path;
 use std::ptr::null;
-use std::sync::Arc;
 
 use ort::AsPointer;
 use ort::ep::{self, ArbitrarilyConfigurableExecutionProvider, ExecutionProvider};
@@ -23,10 +22,11 @@ use ort::session::Session;
 use ort::session::builder::SessionBuilder;
 use ort::sys::OrtMemoryInfoDeviceType;
 
+use super::InferenceOptions;
 use super::error::InferenceError;
 use super::library::OnnxRuntime;
 use super::provider_options::ProviderOptions;
-use nmsfilter_core::device::{Device, Stream};
+use nmsfilter_core::device::Stream;
 
 /// The processor that runs a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,34 +53,18 @@ impl Provider {
     }
 }
 
-/// A model to open.
-pub struct ModelFile<'f> {
-    /// The path of the file.
-    pub path: &'f Path,
-    /// The bytes to open instead of the file's content.
-    pub changed: Option<Vec<u8>>,
-}
-
-/// Settings of a session.
-#[derive(Clone, Copy)]
-pub struct SessionSettings<'o> {
-    /// Options of the provider.
-    pub options: &'o ProviderOptions,
-    /// The number of threads for nodes on the CPU; `None` for one per core.
-    pub threads: Option<usize>,
-}
-
-/// Opens the model on the CPU. The CPU has no options.
+/// Opens the model on the CPU. If there are `changed` bytes, they are opened instead of the file's content.
 ///
 /// # Errors
 /// If the file is not a model.
 pub fn open_on_cpu(
     library: &OnnxRuntime,
-    file: &ModelFile<'_>,
-    settings: SessionSettings<'_>,
+    options: &InferenceOptions,
+    changed: Option<&[u8]>,
 ) -> Result<Session, InferenceError> {
-    let builder = builder(library, settings)?;
-    commit(builder, file).map_err(|error| InferenceError::model(file.path, library, &error))
+    let builder = builder(library, options)?;
+    commit(builder, &options.model, changed)
+        .map_err(|error| InferenceError::model(&options.model, library, &error))
 }
 
 /// Opens the model on a GPU. All work is submitted to `stream`. With `has_graph`, each run is the launch of a CUDA
@@ -91,15 +75,15 @@ pub fn open_on_cpu(
 /// a model. Also if the provider rejects its options. With `has_graph`, also if a node of the model runs on the CPU.
 pub fn open_on_gpu(
     library: &OnnxRuntime,
-    file: &ModelFile<'_>,
-    settings: SessionSettings<'_>,
+    options: &InferenceOptions,
+    changed: Option<&[u8]>,
     provider: Provider,
-    stream: &Arc<GpuStream>,
+    stream: &Stream,
     has_graph: bool,
 ) -> Result<Session, InferenceError> {
     library.preload_cuda();
-    let ordinal = stream.device.ordinal() as i32;
-    let handle = stream.stream.as_raw().cast();
+    let ordinal = stream.device().ordinal() as i32;
+    let handle = stream.as_raw().cast();
     // SAFETY: the stream exists until the session is dropped (`Inference` drops the session first).
     let cuda = unsafe { ep::CUDA::default().with_device_id(ordinal).with_compute_stream(handle) };
     // By default the first run measures all algorithms, which takes seconds, and the choice can differ from one run
@@ -108,19 +92,21 @@ pub fn open_on_gpu(
     require::<ep::CUDA>(provider)?;
     let cuda = cuda.with_cuda_graph(has_graph);
     let providers = if provider == Provider::Cuda {
-        vec![with_options(cuda, settings.options).build().error_on_failure()]
+        vec![with_options(cuda, &options.provider_options).build().error_on_failure()]
     } else {
         require::<ep::TensorRT>(provider)?;
         // SAFETY: as above.
         let tensorrt =
             unsafe { ep::TensorRT::default().with_device_id(ordinal).with_compute_stream(handle) };
-        let tensorrt = with_options(tensorrt, settings.options);
+        let tensorrt = with_options(tensorrt, &options.provider_options);
         vec![tensorrt.build().error_on_failure(), cuda.build().error_on_failure()]
     };
-    let builder = builder(library, settings)?
-        .with_execution_providers(providers)
-        .map_err(|error| InferenceError::provider(provider, settings.options, &error.into()))?;
-    commit(builder, file).map_err(|error| InferenceError::model(file.path, library, &error))
+    let builder =
+        builder(library, options)?.with_execution_providers(providers).map_err(|error| {
+            InferenceError::provider(provider, &options.provider_options, &error.into())
+        })?;
+    commit(builder, &options.model, changed)
+        .map_err(|error| InferenceError::model(&options.model, library, &error))
 }
 
 /// Adds the options of the user.
@@ -151,11 +137,11 @@ fn require<E: ExecutionProvider>(provider: Provider) -> Result<(), InferenceErro
 /// If ONNX Runtime reports an error.
 pub fn builder(
     library: &OnnxRuntime,
-    settings: SessionSettings<'_>,
+    options: &InferenceOptions,
 ) -> Result<SessionBuilder, InferenceError> {
     let builder = Session::builder(&library.environment)
         .and_then(|builder| Ok(builder.with_intra_op_spinning(false)?));
-    let builder = match settings.threads {
+    let builder = match options.threads {
         None => builder,
         Some(threads) => builder.and_then(|builder| Ok(builder.with_intra_threads(threads)?)),
     };
@@ -166,11 +152,15 @@ pub fn builder(
 ///
 /// # Errors
 /// If the file is not a model, or if a provider cannot be created.
-pub fn commit(mut builder: SessionBuilder, file: &ModelFile<'_>) -> ort::Result<Session> {
-    match &file.changed {
-        None => builder.commit_from_file(file.path),
+pub fn commit(
+    mut builder: SessionBuilder,
+    model: &Path,
+    changed: Option<&[u8]>,
+) -> ort::Result<Session> {
+    match changed {
+        None => builder.commit_from_file(model),
         Some(bytes) => {
-            let folder = file.path.parent().unwrap_or(Path::new("")).to_string_lossy();
+            let folder = model.parent().unwrap_or(Path::new("")).to_string_lossy();
             let builder = builder.with_config_entry(WEIGHTS_FOLDER, folder);
             builder
                 .map_err(|error| error.into())
@@ -209,15 +199,6 @@ pub fn reads_input_on_host(session: &Session, name: &str) -> Result<bool, Infere
         unsafe { (ort::api().MemoryInfoGetDeviceType)(memory, &mut device) };
     }
     Ok(device == OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU)
-}
-
-/// A stream of a GPU. Work of one element's session, pictures and outputs runs in the order in which it is
-/// submitted to the stream.
-pub struct GpuStream {
-    /// The GPU.
-    pub device: Arc<Device>,
-    /// The stream.
-    pub stream: Stream,
 }
 
 #[cfg(test)]

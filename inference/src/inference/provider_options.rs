@@ -26,8 +26,8 @@ impl ProviderOptions {
         while !rest.is_empty() {
             let invalid = || {
                 SettingsError(format!(
-                    "provider-options: expected key=value,key=value, with a value that contains commas in double quotes, as \
-                     in a=1,b=\"x,y\"; got {rest:?}"
+                    "provider-options: expected key=value,key=value, with a value that contains \
+                     commas in double quotes, as in a=1,b=\"x,y\"; got {rest:?}"
                 ))
             };
             let (key, after_key) = rest.split_once('=').ok_or_else(invalid)?;

@@ -39,7 +39,7 @@ use super::library::OnnxRuntime;
 use super::model::{ConstantInput, Model, batch_dimension};
 use super::outputs::{self, AttachedOutput, OutputSet};
 use super::plugin_provider::{self, PluginDevice};
-use super::provider::{self, GpuStream, ModelFile, Provider, SessionSettings};
+use super::provider::{self, Provider};
 use super::trial::{self, GRAPH_ID, Sample, Trial, is_of_shape, run_error};
 use nmsfilter_core::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
 
@@ -73,7 +73,7 @@ pub struct ModelSession {
     changes: usize,
     /// The model description as caps.
     description: gst::Caps,
-    gpu: Option<Arc<GpuStream>>,
+    stream: Option<Arc<Stream>>,
     /// The properties of the model.
     pub model: OpenModel,
 }
@@ -146,7 +146,7 @@ impl ModelSession {
         let library = OnnxRuntime::load(options.library.as_deref())?;
         let path = &options.model;
         check_file(path)?;
-        let gpu = match provider {
+        let stream = match provider {
             Provider::Cpu | Provider::Plugin => None,
             Provider::Cuda | Provider::TensorRt => {
                 let device = Device::open(options.device).map_err(|problem| {
@@ -155,48 +155,42 @@ impl ModelSession {
                 // While ONNX Runtime allocates memory in this thread, another model's thread may be capturing its
                 // graph.
                 device.relax_capture_mode();
-                let stream = Stream::new(&device)?;
-                Some(Arc::new(GpuStream { device, stream }))
+                Some(Arc::new(Stream::new(&device)?))
             }
         };
-        let file = with_batch(path, options.batch)?;
-        let for_batch = |error: InferenceError| {
-            match (&file.changed, options.batch) {
+        let changed = with_batch(path, options.batch)?;
+        let changed = changed.as_deref();
+        let for_batch = |error: InferenceError| match (changed, options.batch) {
             (Some(_), Some(batch)) => SettingsError(format!(
-                "batch-size={batch}: the model has a batch of 1, and cannot run with another: {error}; leave batch-size at \
-                 0, or export the model with a dynamic batch"
+                "batch-size={batch}: the model has a batch of 1, and cannot run with another: \
+                 {error}; leave batch-size at 0, or export the model with a dynamic batch"
             ))
             .into(),
             _ => error,
-        }
         };
-        let settings =
-            SessionSettings { options: &options.provider_options, threads: options.threads };
-        let opened = match (&gpu, provider) {
-            (Some(gpu), _) => {
-                provider::open_on_gpu(&library, &file, settings, provider, gpu, has_graph)
+        let opened = match (&stream, provider) {
+            (Some(stream), _) => {
+                provider::open_on_gpu(&library, options, changed, provider, stream, has_graph)
                     .map(|session| (session, None))
             }
-            (None, Provider::Plugin) => {
-                plugin_provider::open(&library, &file, settings, options.plugin.as_ref())
-                    .map(|(session, device)| (session, Some(device)))
-            }
+            (None, Provider::Plugin) => plugin_provider::open(&library, options, changed)
+                .map(|(session, device)| (session, Some(device))),
             (None, _) => {
-                provider::open_on_cpu(&library, &file, settings).map(|session| (session, None))
+                provider::open_on_cpu(&library, options, changed).map(|session| (session, None))
             }
         };
         let (mut session, provider_device) = opened.map_err(for_batch)?;
         let mut model = Model::new(&session, path, options.batch, &options.overrides)?;
-        if file.changed.is_some() {
+        if changed.is_some() {
             // The number of a picture may be a constant of the file.
             model.outputs.iter_mut().for_each(|output| output.has_images = false);
         }
-        let allocator = match &gpu {
+        let allocator = match &stream {
             None => Allocator::default(),
-            Some(gpu) => {
+            Some(stream) => {
                 let info = MemoryInfo::new(
                     AllocationDevice::CUDA,
-                    gpu.device.ordinal() as i32,
+                    stream.device().ordinal() as i32,
                     AllocatorType::Device,
                     MemoryType::Default,
                 );
@@ -205,7 +199,7 @@ impl ModelSession {
             }
         };
         let reads_host = provider::reads_input_on_host(&session, &model.input.name)?;
-        let reads_device = gpu.is_some() && !reads_host;
+        let reads_device = stream.is_some() && !reads_host;
         let host = Allocator::default();
         let new_input = || {
             let allocator = if reads_device { &allocator } else { &host };
@@ -235,7 +229,7 @@ impl ModelSession {
         let sample =
             has_graph.then(|| trial.sample(&outputs, |place| (place, trial::NOISE))).transpose()?;
         let mut buffers = vec![IoBuffers { input, on_gpu: None }];
-        if let Some(gpu) = &gpu {
+        if let Some(stream) = &stream {
             buffers.push(IoBuffers { input: new_input()?, on_gpu: None });
             for (index, buffers) in buffers.iter_mut().enumerate() {
                 let inputs = Inputs {
@@ -245,7 +239,7 @@ impl ModelSession {
                 };
                 let graph = has_graph.then_some(index);
                 let bound = if varies { &[] } else { &outputs[..] };
-                let on_gpu = GpuBuffers::new(&session, gpu, &allocator, inputs, bound, graph)?;
+                let on_gpu = GpuBuffers::new(&session, stream, &allocator, inputs, bound, graph)?;
                 buffers.on_gpu = Some(on_gpu);
             }
         }
@@ -254,7 +248,8 @@ impl ModelSession {
         model.info.queries = boxes
             .filter(|_| model.signature.is_some_and(|it| it.selects_pairs))
             .and_then(|&boxes| NonZeroU32::new(boxes.try_into().ok()?));
-        let input_device = gpu.as_ref().filter(|_| reads_device).map(|gpu| gpu.device.clone());
+        let input_device =
+            stream.as_ref().filter(|_| reads_device).map(|stream| stream.device().clone());
         let library = library.path;
         let mut session = Self {
             session,
@@ -264,7 +259,7 @@ impl ModelSession {
             varies,
             changes: 0,
             description: model.info.to_caps()?,
-            gpu,
+            stream,
             model: OpenModel { model, provider, provider_device, library, has_graph, input_device },
         };
         if let Some(sample) = sample {
@@ -278,21 +273,21 @@ impl ModelSession {
     /// # Errors
     /// If ONNX Runtime cannot capture the model, or if the results differ.
     fn capture_graphs(&mut self, sample: &Sample) -> Result<(), InferenceError> {
-        let gpu = self.gpu.clone().expect("it is on the GPU");
+        let stream = self.stream.clone().expect("it is on the GPU");
         let count = self.buffers.len();
         let provider = self.model.provider;
         let failed = |error: ort::Error| run_error(provider, &error);
         let capture = || (0..count).try_for_each(|index| self.run_on_gpu(index).map_err(failed));
-        gpu.device.in_global_capture_mode(capture)?;
+        stream.device().in_global_capture_mode(capture)?;
         for index in 0..count {
-            self.write_input(index, &gpu, sample)?;
+            self.write_input(index, &stream, sample)?;
             self.run_on_gpu(index).map_err(failed)?;
             let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
             for (number, (attached, value)) in self.outputs.iter().zip(&on_gpu.outputs).enumerate()
             {
                 let mut bytes = vec![0; attached.bytes()];
                 // SAFETY: the output has this many bytes, in the memory of the GPU.
-                unsafe { gpu.stream.download(value.data_ptr() as u64, &mut bytes) }?;
+                unsafe { stream.download(value.data_ptr() as u64, &mut bytes) }?;
                 if !sample.is_output(number, attached, &bytes) {
                     let name = &attached.output.name;
                     let problem = format!("the output {name} is different with a CUDA graph");
@@ -307,7 +302,7 @@ impl ModelSession {
     fn write_input(
         &mut self,
         index: usize,
-        gpu: &GpuStream,
+        stream: &Stream,
         sample: &Sample,
     ) -> Result<(), InferenceError> {
         let spec = &self.model.model.input;
@@ -318,7 +313,7 @@ impl ModelSession {
         let to = self.buffers[index].input.data_ptr_mut();
         match &self.model.input_device {
             // SAFETY: the input has this many bytes, in the memory of the GPU, and lives as long as the stream.
-            Some(_) => unsafe { gpu.stream.write(pictures, to as u64) }?,
+            Some(_) => unsafe { stream.write(pictures, to as u64) }?,
             // SAFETY: the input has this many bytes, in host memory that no run is reading.
             None => unsafe { to.cast::<u8>().copy_from(pictures.as_ptr(), len) },
         }
@@ -343,8 +338,8 @@ impl ModelSession {
     /// # Errors
     /// If there is not enough memory.
     pub fn new_set(&self) -> Result<OutputSet, InferenceError> {
-        let gpu = self.gpu.as_ref().filter(|_| !self.varies);
-        let binding = match gpu {
+        let stream = self.stream.as_ref().filter(|_| !self.varies);
+        let binding = match stream {
             None if self.binds_memory() => {
                 let name = &self.model.model.input.name;
                 let (picture, constants) = (&self.buffers[0].input, &self.constants);
@@ -353,7 +348,7 @@ impl ModelSession {
             _ => None,
         };
         let batch = self.model.model.input.batch;
-        OutputSet::new(binding, batch, &self.outputs, &self.description, gpu, self.changes)
+        OutputSet::new(binding, batch, &self.outputs, &self.description, stream, self.changes)
     }
 
     /// Runs the model on the pictures in the buffers with this index, and writes the outputs to `set`. On a GPU,
@@ -368,18 +363,18 @@ impl ModelSession {
         set: &mut OutputSet,
         written: &[Event],
     ) -> Result<Option<Duration>, InferenceError> {
-        let Some(gpu) = self.gpu.clone() else {
+        let Some(stream) = self.stream.clone() else {
             return self.run_on_host(index, set).map(|()| None);
         };
         for &event in written {
-            gpu.stream.wait_for(event)?;
+            stream.wait_for(event)?;
         }
         let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
         let time = on_gpu.ended.since(&on_gpu.began)?;
-        gpu.stream.record(&on_gpu.began)?;
+        stream.record(&on_gpu.began)?;
         if !self.varies {
             match self.run_on_gpu(index) {
-                Ok(()) => self.copy_on_gpu(index, set, &gpu)?,
+                Ok(()) => self.copy_on_gpu(index, set, &stream)?,
                 Err(error) if is_of_shape(&error) && !self.model.has_graph => self.unbind(),
                 Err(error) => return Err(run_error(self.model.provider, &error)),
             }
@@ -388,9 +383,9 @@ impl ModelSession {
             self.run_unbound(index, set)?;
         }
         let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
-        gpu.stream.record(&on_gpu.ended)?;
+        stream.record(&on_gpu.ended)?;
         if let Some(ready) = &set.ready {
-            gpu.stream.record(ready)?;
+            stream.record(ready)?;
         }
         Ok(time)
     }
@@ -400,7 +395,7 @@ impl ModelSession {
         &self,
         index: usize,
         set: &OutputSet,
-        gpu: &GpuStream,
+        stream: &Stream,
     ) -> Result<(), InferenceError> {
         let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
         for ((attached, from), to) in self.outputs.iter().zip(&on_gpu.outputs).zip(&set.memory) {
@@ -408,7 +403,7 @@ impl ModelSession {
             let (from, to) = (rows(from.data_ptr() as u64), rows(to.address()));
             // SAFETY: both have this size, in the memory of the GPU. Readers of the set wait for `ready`, and the
             // next run on these buffers comes later in the stream.
-            unsafe { gpu.stream.copy_rows(from, to, attached.bytes(), 1) }?;
+            unsafe { stream.copy_rows(from, to, attached.bytes(), 1) }?;
         }
         Ok(())
     }
@@ -490,7 +485,7 @@ impl GpuBuffers {
     /// Binds the inputs, and allocates and binds memory for `outputs`.
     fn new(
         session: &Session,
-        gpu: &GpuStream,
+        stream: &Stream,
         allocator: &Allocator,
         inputs: Inputs<'_>,
         outputs: &[AttachedOutput],
@@ -510,7 +505,7 @@ impl GpuBuffers {
             run_options.set(GRAPH_ID, graph.to_string()).map_err(InferenceError::session)?;
         }
         let [began, ended] =
-            [OwnedEvent::with_time(&gpu.device)?, OwnedEvent::with_time(&gpu.device)?];
+            [OwnedEvent::with_time(stream.device())?, OwnedEvent::with_time(stream.device())?];
         Ok(Self { binding, outputs: values, run_options, began, ended })
     }
 }
@@ -518,27 +513,24 @@ impl GpuBuffers {
 impl Drop for ModelSession {
     fn drop(&mut self) {
         // Wait for work that reads or writes the session's memory.
-        if let Some(gpu) = &self.gpu
-            && let Err(error) = gpu.stream.synchronize()
+        if let Some(stream) = &self.stream
+            && let Err(error) = stream.synchronize()
         {
             gst::info!(CAT, "while closing the model: {error}");
         }
     }
 }
 
-/// Returns the model at `path`, with its batch size changed if necessary.
-fn with_batch(path: &Path, batch: Option<usize>) -> Result<ModelFile<'_>, InferenceError> {
-    let changed = match batch {
-        Some(batch) if batch > 1 => {
-            let bytes = std::fs::read(path).map_err(|error| InferenceError::Model {
-                path: path.to_owned(),
-                problem: error.to_string(),
-            })?;
-            batch_dimension::with_batch(&bytes, batch)
-        }
-        _ => None,
+/// Returns the bytes of the model at `path` with another batch size, if it has to change and can.
+fn with_batch(path: &Path, batch: Option<usize>) -> Result<Option<Vec<u8>>, InferenceError> {
+    let Some(batch @ 2..) = batch else {
+        return Ok(None);
     };
-    Ok(ModelFile { path, changed })
+    let bytes = std::fs::read(path).map_err(|error| InferenceError::Model {
+        path: path.to_owned(),
+        problem: error.to_string(),
+    })?;
+    Ok(batch_dimension::with_batch(&bytes, batch))
 }
 
 /// Checks that `path` is a regular file that may be read. ONNX Runtime's own messages do not say this.

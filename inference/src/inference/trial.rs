@@ -106,8 +106,9 @@ impl Trial<'_> {
             let is_equal = |(run, place)| attached.are_close(expected, part(run, place), other);
             if !all().filter(|&(run, place)| has_picture(run, place)).all(is_equal) {
                 return Err(SettingsError(format!(
-                    "the model's output {} of a picture depends on the other pictures of a batch of {batch}, as in \
-                     dynamically quantized models: leave batch-size at 0, or use a model with a batch of 1",
+                    "the model's output {} of a picture depends on the other pictures of a batch \
+                     of {batch}, as in dynamically quantized models: leave batch-size at 0, or \
+                     use a model with a batch of 1",
                     attached.output.name
                 ))
                 .into());
@@ -208,14 +209,16 @@ fn attach(
     }
     if batch > 1 && output.pattern.is_some_and(Pattern::has_rows_first) {
         return Err(SettingsError(format!(
-            "the model's output {name} has the rows of all pictures of a batch one after the other, and no number of their \
-             picture in them: leave batch-size at 0, for runs of one picture"
+            "the model's output {name} has the rows of all pictures of a batch one after the \
+             other, and no number of their picture in them: leave batch-size at 0, for runs of one \
+             picture"
         )));
     }
     if batch > 1 && shape.first() != Some(&batch) {
         return Err(SettingsError(format!(
-            "the model's output {name} has the dimensions {} for a batch of {batch}; expected {batch} as the first \
-             dimension: leave batch-size at 0, or export the model with a dynamic batch",
+            "the model's output {name} has the dimensions {} for a batch of {batch}; expected \
+             {batch} as the first dimension: leave batch-size at 0, or export the model with a \
+             dynamic batch",
             model::dims_text(dims)
         )));
     }

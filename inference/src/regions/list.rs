@@ -52,8 +52,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Listed>, String> {
                     Ok(Listed::Pixels(FrameRegion { left, top, width, height }))
                 }
                 _ => Err(format!(
-                    "expected left,top,width,height of each region in pixels, or center-square, separated by \
-                     semicolons; got {region:?}"
+                    "expected left,top,width,height of each region in pixels, or center-square, \
+                     separated by semicolons; got {region:?}"
                 )),
             }
         })

@@ -77,8 +77,8 @@ impl RegionSettings {
     fn listed(&self) -> Result<Vec<Listed>, SettingsError> {
         let text = self.list.as_ref().ok_or_else(|| {
             SettingsError(
-                "regions=list needs region-list: set it to left,top,width,height of each region, as in 0,0,640,480, or to \
-                 an empty list"
+                "regions=list needs region-list: set it to left,top,width,height of each region, \
+                 as in 0,0,640,480, or to an empty list"
                     .to_owned(),
             )
         })?;
@@ -118,8 +118,8 @@ impl RegionSettings {
                 let mut tiles = tiles.ok_or_else(|| {
                     let [width, height] = size;
                     SettingsError(format!(
-                        "tiles of {width}x{height} pixels: the frame has more than {MAX_TILES} of them; set tile-width and \
-                         tile-height to larger numbers"
+                        "tiles of {width}x{height} pixels: the frame has more than {MAX_TILES} of \
+                         them; set tile-width and tile-height to larger numbers"
                     ))
                 })?;
                 if self.full_frame && tiles.len() > 1 {
@@ -246,8 +246,8 @@ impl Regions {
             let refuse = |region| {
                 let [width, height] = frame;
                 Err(SettingsError(format!(
-                    "region-list: the region {region} is outside of the frame of {width}x{height}; regions are in pixels of \
-                     the frame"
+                    "region-list: the region {region} is outside of the frame of {width}x{height}; \
+                     regions are in pixels of the frame"
                 )))
             };
             match settings.of_frame(sizes, refuse) {

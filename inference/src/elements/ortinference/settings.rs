@@ -144,7 +144,8 @@ impl Settings {
             (None, None) => return Ok(None),
         };
         Err(SettingsError(format!(
-            "{unused} is set, but only provider=plugin uses it; set provider=plugin, or leave {unused} unset"
+            "{unused} is set, but only provider=plugin uses it; set provider=plugin, or leave \
+             {unused} unset"
         )))
     }
 
@@ -160,8 +161,8 @@ impl Settings {
             [provider] if *provider != provider::Provider::Cpu => options.check(*provider)?,
             _ => {
                 return Err(SettingsError(
-                    "provider-options is set, but only the providers cuda, tensorrt and plugin have options; set provider \
-                     to one of them, or leave provider-options unset"
+                    "provider-options is set, but only the providers cuda, tensorrt and plugin \
+                     have options; set provider to one of them, or leave provider-options unset"
                         .to_owned(),
                 ));
             }

@@ -152,8 +152,8 @@ impl Instance {
             let differing = options.differing(&instance.options);
             if !differing.is_empty() {
                 return Err(SettingsError(format!(
-                    "model-instance-id={id}: another element with this id has other values of {differing}; set the same \
-                     values, or another id"
+                    "model-instance-id={id}: another element with this id has other values of \
+                     {differing}; set the same values, or another id"
                 ))
                 .into());
             }

@@ -41,7 +41,8 @@ pub type InputNumbers = (String, Vec<f64>);
 pub fn parse(text: &str) -> Result<Vec<InputNumbers>, SettingsError> {
     let wrong = || {
         SettingsError(format!(
-            "inputs: expected the name and the numbers of each input, as in scale=1,1;size=640,640; got {text}"
+            "inputs: expected the name and the numbers of each input, as in \
+             scale=1,1;size=640,640; got {text}"
         ))
     };
     let entries = text.split(';').map(str::trim).filter(|entry| !entry.is_empty());
@@ -86,8 +87,9 @@ pub fn picture<'i>(
             let names = list(&all).join(", ");
             let names = if names.is_empty() { names } else { format!(" ({names})") };
             Err(SettingsError(format!(
-                "the model has {} inputs{names}; expected one, the picture: set inputs=NAME=NUMBER,... for each other \
-                 input, or export the model with the picture alone",
+                "the model has {} inputs{names}; expected one, the picture: set \
+                 inputs=NAME=NUMBER,... for each other input, or export the model with the \
+                 picture alone",
                 inputs.len()
             )))
         }
@@ -210,8 +212,8 @@ fn wrong(input: &Outlet, problem: String) -> SettingsError {
     let (name, found) = (input.name(), type_text(input.dtype()));
     let dims = dims_text(input.dtype().tensor_shape().map_or(&[], |shape| &**shape));
     SettingsError(format!(
-        "the model's input {name} is {found} with the dimensions {dims}; expected {problem}: correct \
-         inputs={name}=NUMBER,..."
+        "the model's input {name} is {found} with the dimensions {dims}; expected {problem}: \
+         correct inputs={name}=NUMBER,..."
     ))
 }
 

@@ -88,7 +88,8 @@ impl InfoFile {
             return Ok(());
         }
         Err(SettingsError(format!(
-            "{:?}: expected groups with the names of the model's inputs and outputs, {}; got {} too",
+            "{:?}: expected groups with the names of the model's inputs and outputs, {}; got {} \
+             too",
             self.path,
             list(names.collect()),
             list(unknown),

@@ -169,8 +169,9 @@ impl InputSpec {
             let (contrast, offset) = ((white - black).abs(), (black + white).abs() / 2.0);
             if contrast < least || offset > MAX_OFFSET * contrast {
                 return Err(SettingsError(format!(
-                    "range, mean and std: black becomes {black:.3} and white becomes {white:.3}, which are nearly \
-                     equal; set range=0,255 if mean and std are for values from 0 to 255, or unset mean and std"
+                    "range, mean and std: black becomes {black:.3} and white becomes {white:.3}, \
+                     which are nearly equal; set range=0,255 if mean and std are for values from 0 \
+                     to 255, or unset mean and std"
                 )));
             }
         }
@@ -226,9 +227,10 @@ fn quantized(
     };
     let range = TRAINED.iter().find(is_near).ok_or_else(|| {
         SettingsError(format!(
-            "the model's input {name} has the scale {scale} and the zero point {zero_point}, so that its elements stand for \
-             {:.3} to {:.3}; expected about 0 to 1, 0 to 255, or -1 to 1: set range, mean and std so that pixels become the \
-             elements, number / scale + zero point",
+            "the model's input {name} has the scale {scale} and the zero point {zero_point}, so \
+             that its elements stand for {:.3} to {:.3}; expected about 0 to 1, 0 to 255, or -1 \
+             to 1: set range, mean and std so that pixels become the elements, number / scale + \
+             zero point",
             ends[0], ends[1]
         ))
     })?;
@@ -240,8 +242,8 @@ fn batch_size(name: &str, dims: &[i64], wanted: Option<usize>) -> Result<usize, 
     let fixed = dims.first().and_then(|&dim| usize::try_from(dim).ok()).filter(|&dim| dim > 0);
     match (fixed, wanted) {
         (Some(fixed), Some(wanted)) if fixed != wanted => Err(SettingsError(format!(
-            "batch-size={wanted}, but the model's input {name} has the dimensions {}; leave batch-size at 0, or use a model \
-             with that batch or a dynamic one",
+            "batch-size={wanted}, but the model's input {name} has the dimensions {}; leave \
+             batch-size at 0, or use a model with that batch or a dynamic one",
             dims_text(dims)
         ))),
         (Some(fixed), _) => Ok(fixed),
@@ -272,8 +274,9 @@ fn layout(
 ) -> Result<(InputLayout, usize), SettingsError> {
     let wrong = |advice| {
         SettingsError(format!(
-            "the model's input {} has the dimensions {}; expected a picture: [1,3,height,width], [1,height,width,3], or 1 \
-             channel instead of 3, also without the first dimension{advice}",
+            "the model's input {} has the dimensions {}; expected a picture: [1,3,height,width], \
+             [1,height,width,3], or 1 channel instead of 3, also without the first \
+             dimension{advice}",
             dims.name,
             dims_text(dims.sizes)
         ))
@@ -324,8 +327,8 @@ fn size(
         size[side] = match (fixed, overrides.size[side]) {
             (Some(fixed), Some(wanted)) if fixed != wanted => {
                 return Err(SettingsError(format!(
-                    "{property}={wanted}, but the model's input {name} has the dimensions {}; leave {property} at 0, or use \
-                     a model of that size",
+                    "{property}={wanted}, but the model's input {name} has the dimensions {}; \
+                     leave {property} at 0, or use a model of that size",
                     dims_text(dims)
                 )));
             }
@@ -333,7 +336,8 @@ fn size(
             (None, Some(wanted)) => wanted,
             (None, None) => metadata.size.map(|size| size[side]).ok_or_else(|| {
                 SettingsError(format!(
-                    "the model's input {name} has the dynamic dimensions {}: set input-width and input-height",
+                    "the model's input {name} has the dynamic dimensions {}: set input-width and \
+                     input-height",
                     dims_text(dims)
                 ))
             })?,
@@ -342,7 +346,8 @@ fn size(
     if size.iter().any(|&side| side > MAX_INPUT_SIDE) {
         let [width, height] = size;
         return Err(SettingsError(format!(
-            "the model's input {name} is {width}x{height}; expected at most {MAX_INPUT_SIDE} pixels a side"
+            "the model's input {name} is {width}x{height}; expected at most {MAX_INPUT_SIDE} \
+             pixels a side"
         )));
     }
     Ok(size)

@@ -214,7 +214,8 @@ fn find_named(
         patterns.iter().map(|it| it.form).collect::<Vec<_>>().join("; ")
     };
     Err(SettingsError(format!(
-        "signature={name}: the model has other inputs or outputs; expected the inputs {} and the outputs {}",
+        "signature={name}: the model has other inputs or outputs; expected the inputs {} and the \
+         outputs {}",
         forms(&wanted.inputs),
         forms(&wanted.outputs),
     )))

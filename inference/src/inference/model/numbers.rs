@@ -13,7 +13,8 @@ pub type PerChannel = [f64; 3];
 pub fn range(text: &str) -> Result<[f64; 2], SettingsError> {
     let wanted = || {
         SettingsError(format!(
-            "range: expected two different numbers, the values of black and white, as in 0,1; got {text}"
+            "range: expected two different numbers, the values of black and white, as in 0,1; got \
+             {text}"
         ))
     };
     match *numbers(text).ok_or_else(wanted)? {

@@ -66,8 +66,9 @@ impl OutputSpec {
     /// Creates the error for an output of which more than one dimension depends on the picture.
     pub fn varies(&self) -> SettingsError {
         SettingsError(format!(
-            "the model's output {} has the dimensions {}, of which more than the number of rows depends on the picture; \
-             export the model without suppression (nms=False) and with fixed sizes",
+            "the model's output {} has the dimensions {}, of which more than the number of rows \
+             depends on the picture; export the model without suppression (nms=False) and with \
+             fixed sizes",
             self.name,
             dims_text(&self.dims)
         ))
@@ -107,8 +108,8 @@ pub fn describe(
     }
     if outputs.is_empty() {
         return Err(SettingsError(format!(
-            "the model has no output of type f32, f16, i8, u8, i32 or i64; its outputs are {}: export the model with its \
-             raw outputs",
+            "the model has no output of type f32, f16, i8, u8, i32 or i64; its outputs are {}: \
+             export the model with its raw outputs",
             others.join(", ")
         )));
     }

@@ -15,9 +15,8 @@ use super::resample_params::{RESAMPLE_THREADS, ResampleComponent, ResampleParams
 use super::resampler::{BORDER, Plane, Resampler};
 use super::table::Table;
 use crate::inference::model::{InputLayout, InputSpec};
-use crate::inference::provider::GpuStream;
 use nmsfilter_core::device::{
-    DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer, RESAMPLE,
+    DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer, RESAMPLE, Stream,
 };
 
 /// Memory from which the GPU can read a frame's bytes: pinned memory and, for a discrete GPU, also device memory.
@@ -52,7 +51,7 @@ impl Staged {
 
 /// Resamples frames of one format and size on one GPU.
 pub struct GpuResampler {
-    gpu: Arc<GpuStream>,
+    stream: Arc<Stream>,
     kernel: Kernel,
     /// The memory of the table.
     _table: DeviceBuffer,
@@ -68,7 +67,7 @@ impl GpuResampler {
     /// # Errors
     /// If the kernel cannot be loaded, or memory cannot be allocated.
     pub fn new(
-        gpu: &Arc<GpuStream>,
+        stream: &Arc<Stream>,
         resampler: &Resampler,
         input: &InputSpec,
         table: &Table,
@@ -78,8 +77,10 @@ impl GpuResampler {
             Table::F16(_) => c"resample_16",
             Table::U8(_) => c"resample_8",
         };
-        let kernel = Module::load(&gpu.device, RESAMPLE.ptx())?.kernel(name)?;
-        let memory = uploaded(gpu, table.bytes())?;
+        let kernel = Module::load(stream.device(), RESAMPLE.ptx())?.kernel(name)?;
+        let memory = DeviceBuffer::new(stream.device(), table.bytes().len())?;
+        // SAFETY: the memory has this many bytes, and only work in this stream accesses it.
+        unsafe { stream.write(table.bytes(), memory.address()) }?;
         let mut components = [ResampleComponent::default(); CHANNELS];
         let mut planes = [0; CHANNELS];
         for (k, component) in resampler.format.components.iter().enumerate() {
@@ -87,7 +88,7 @@ impl GpuResampler {
             planes[k] = component.plane;
         }
         let [width, height] = input.size;
-        let channels = table.channels() as u32;
+        let channels = input.channels as u32;
         let [pixel, row, channel] = match input.layout {
             InputLayout::Nchw => [1, width, width * height],
             InputLayout::Nhwc => [channels, channels * width, 1],
@@ -107,7 +108,7 @@ impl GpuResampler {
             output_channel_stride: channel,
             ..ResampleParams::default()
         };
-        Ok(Self { gpu: gpu.clone(), kernel, _table: memory, params, planes })
+        Ok(Self { stream: stream.clone(), kernel, _table: memory, params, planes })
     }
 
     /// Copies a frame in host memory to memory that the GPU can read. The copy from pinned memory to device memory
@@ -123,7 +124,7 @@ impl GpuResampler {
         let count = self.params.component_count as usize;
         let is_first = |k: usize| !self.planes[..k].contains(&self.planes[k]);
         let bytes = (0..count).filter(|&k| is_first(k)).map(|k| planes[k].data.len()).sum();
-        let device = &self.gpu.device;
+        let device = self.stream.device();
         let pinned = match &mut staging.pinned {
             Some(pinned) if pinned.len() >= bytes => pinned,
             other => other.insert(PinnedBuffer::new(device, bytes)?),
@@ -153,7 +154,7 @@ impl GpuResampler {
             components[k] = (address + (starts[k] + plane.offset) as u64, plane.stride as u32);
         }
         if let Some(memory) = on_device {
-            self.gpu.stream.upload(pinned, memory, copied)?;
+            self.stream.upload(pinned, memory, copied)?;
         }
         Ok(Staged { components, bytes: copied as u64, _device: on_device.cloned() })
     }
@@ -189,18 +190,8 @@ impl GpuResampler {
         // SAFETY: the kernel has a single parameter of this type. It reads the samples, which the caller guarantees, the
         // table and the positions, which exist until `read` and the recorded use have completed, and it writes the
         // output, in stream order.
-        unsafe { self.kernel.launch(&self.gpu.stream, grid, block, &mut arguments) }?;
+        unsafe { self.kernel.launch(&self.stream, grid, block, &mut arguments) }?;
         scalings.record_use()?;
-        self.gpu.stream.record(read)
+        self.stream.record(read)
     }
-}
-
-/// Copies `bytes` to the GPU, and waits for the copy.
-fn uploaded(gpu: &GpuStream, bytes: &[u8]) -> Result<DeviceBuffer, DriverError> {
-    let mut host = PinnedBuffer::new(&gpu.device, bytes.len())?;
-    host.as_mut_slice().copy_from_slice(bytes);
-    let memory = DeviceBuffer::new(&gpu.device, bytes.len())?;
-    gpu.stream.upload(&host, &memory, bytes.len())?;
-    gpu.stream.synchronize()?;
-    Ok(memory)
 }

@@ -11,12 +11,11 @@ use super::frame_format::CHANNELS;
 use super::resample_params::OUTSIDE;
 use super::scaling::Scaling;
 use crate::inference::model::InputSpec;
-use crate::inference::provider::GpuStream;
-use nmsfilter_core::device::{DeviceBuffer, DriverError, OwnedEvent, PinnedBuffer};
+use nmsfilter_core::device::{DeviceBuffer, DriverError, OwnedEvent, PinnedBuffer, Stream};
 
 /// Scalings to one model's input in the memory of a GPU.
 pub struct GpuScalings {
-    gpu: Arc<GpuStream>,
+    stream: Arc<Stream>,
     /// The width and height of the model's input.
     size: [usize; 2],
     /// The memory, and the number of scalings for which it has room.
@@ -30,12 +29,12 @@ impl GpuScalings {
     ///
     /// # Errors
     /// If an event cannot be created.
-    pub fn new(gpu: &Arc<GpuStream>, input: &InputSpec) -> Result<Self, DriverError> {
+    pub fn new(stream: &Arc<Stream>, input: &InputSpec) -> Result<Self, DriverError> {
         Ok(Self {
-            gpu: gpu.clone(),
+            stream: stream.clone(),
             size: input.size.map(|side| side as usize),
             memory: None,
-            used: OwnedEvent::with_blocking_wait(&gpu.device)?,
+            used: OwnedEvent::with_blocking_wait(stream.device())?,
         })
     }
 
@@ -59,7 +58,7 @@ impl GpuScalings {
             Some(memory) => (changed, memory),
             None => {
                 let room = scalings.len().next_power_of_two();
-                let (device, bytes) = (&self.gpu.device, room * words * size_of::<u32>());
+                let (device, bytes) = (self.stream.device(), room * words * size_of::<u32>());
                 let host = PinnedBuffer::new(device, bytes)?;
                 (0..scalings.len(), (host, DeviceBuffer::new(device, bytes)?, room))
             }
@@ -77,7 +76,7 @@ impl GpuScalings {
                 rows[top..top + from.rows.len()].copy_from_slice(&from.rows);
             }
         }
-        self.gpu.stream.upload(host, device, end * words * size_of::<u32>())?;
+        self.stream.upload(host, device, end * words * size_of::<u32>())?;
         self.record_use()
     }
 
@@ -96,7 +95,7 @@ impl GpuScalings {
     /// # Errors
     /// If the call fails.
     pub fn record_use(&self) -> Result<(), DriverError> {
-        self.gpu.stream.record(&self.used)
+        self.stream.record(&self.used)
     }
 
     /// Returns the number of positions of a scaling.

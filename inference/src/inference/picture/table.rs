@@ -54,15 +54,6 @@ impl Table {
         }
     }
 
-    /// Returns the number of channels.
-    pub fn channels(&self) -> usize {
-        match self {
-            Self::F32(channels) => channels.len(),
-            Self::F16(channels) => channels.len(),
-            Self::U8(channels) => channels.len(),
-        }
-    }
-
     /// Returns the elements as bytes, one channel after the other.
     pub fn bytes(&self) -> &[u8] {
         match self {
