@@ -9,10 +9,11 @@
 use super::frame_format::CHANNELS;
 use super::positions::POSITION_BITS;
 use super::resample_params::VALUES;
-use super::resampler::{BORDER, Plane, Resampler};
+use super::resampler::{BORDER, Resampler};
 use super::scaling::Scaling;
 use super::table::Table;
 use crate::inference::model::{InputLayout, InputSpec};
+use gstnmsfilter::frame::Plane;
 
 /// Memory for rows, which is used again for every frame.
 #[derive(Default)]
@@ -149,13 +150,12 @@ fn row(
     for (k, (component, plane)) in components.iter().zip(planes).enumerate() {
         let (positions, size) = (&scaling.positions[k], component.pixel_stride);
         // A byte of the first pixel, and how many pixels are before it.
-        let (before, byte) = (plane.offset / size, plane.offset % size);
+        let (before, byte) = (component.offset / size, component.offset % size);
         let at = positions.rows[y];
         let is_read = k > 0 && {
-            let (other, plane_before) = (&components[k - 1], &planes[k - 1]);
-            (other.plane, other.pixel_stride, other.shift)
-                == (component.plane, size, component.shift)
-                && plane_before.offset / size == before
+            let other = &components[k - 1];
+            (other.plane, other.pixel_stride, other.shift, other.offset / size)
+                == (component.plane, size, component.shift, before)
         };
         if !is_read {
             let above = &plane.data[(at / ONE) as usize * plane.stride + before * size..];

@@ -9,12 +9,15 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrayvec::ArrayVec;
+
 use super::frame_format::CHANNELS;
 use super::gpu_scalings::GpuScalings;
 use super::resample_params::{RESAMPLE_THREADS, ResampleComponent, ResampleParams};
-use super::resampler::{BORDER, Plane, Resampler};
+use super::resampler::{BORDER, Resampler};
 use super::table::Table;
 use crate::inference::model::{InputLayout, InputSpec};
+use gstnmsfilter::frame::{Component, Plane};
 use nmsfilter_core::device::{
     DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer, RESAMPLE, Stream,
 };
@@ -57,8 +60,8 @@ pub struct GpuResampler {
     _table: DeviceBuffer,
     /// The parameters that do not depend on the frame and the regions.
     params: ResampleParams,
-    /// The index of each component's plane.
-    planes: [usize; CHANNELS],
+    /// The components of the frames.
+    components: ArrayVec<Component, CHANNELS>,
 }
 
 impl GpuResampler {
@@ -82,10 +85,8 @@ impl GpuResampler {
         // SAFETY: the memory has this many bytes, and only work in this stream accesses it.
         unsafe { stream.write(table.bytes(), memory.address()) }?;
         let mut components = [ResampleComponent::default(); CHANNELS];
-        let mut planes = [0; CHANNELS];
-        for (k, component) in resampler.format.components.iter().enumerate() {
-            components[k].pixel_stride = component.pixel_stride as u32;
-            planes[k] = component.plane;
+        for (to, component) in components.iter_mut().zip(&resampler.format.components) {
+            to.pixel_stride = component.pixel_stride as u32;
         }
         let [width, height] = input.size;
         let channels = input.channels as u32;
@@ -108,7 +109,8 @@ impl GpuResampler {
             output_channel_stride: channel,
             ..ResampleParams::default()
         };
-        Ok(Self { stream: stream.clone(), kernel, _table: memory, params, planes })
+        let components = resampler.format.components.clone();
+        Ok(Self { stream: stream.clone(), kernel, _table: memory, params, components })
     }
 
     /// Copies a frame in host memory to memory that the GPU can read. The copy from pinned memory to device memory
@@ -121,9 +123,13 @@ impl GpuResampler {
         planes: &[Plane<'_>],
         staging: &mut Staging,
     ) -> Result<Staged, DriverError> {
-        let count = self.params.component_count as usize;
-        let is_first = |k: usize| !self.planes[..k].contains(&self.planes[k]);
-        let bytes = (0..count).filter(|&k| is_first(k)).map(|k| planes[k].data.len()).sum();
+        // The first component in the plane of component `k`.
+        let first = |k: usize| {
+            let is_same = |other: &Component| other.plane == self.components[k].plane;
+            self.components.iter().position(is_same).unwrap_or(k)
+        };
+        let all = 0..self.components.len();
+        let bytes = all.clone().filter(|&k| first(k) == k).map(|k| planes[k].data.len()).sum();
         let device = self.stream.device();
         let pinned = match &mut staging.pinned {
             Some(pinned) if pinned.len() >= bytes => pinned,
@@ -139,19 +145,17 @@ impl GpuResampler {
         let mut starts = [0; CHANNELS];
         let mut components = [(0, 0); CHANNELS];
         let mut copied = 0;
-        for k in 0..count {
+        for k in all {
             let plane = &planes[k];
-            match self.planes[..k].iter().position(|&earlier| earlier == self.planes[k]) {
-                Some(earlier) => starts[k] = starts[earlier],
-                None => {
-                    let (to, others) = rest.split_at_mut(plane.data.len());
-                    to.copy_from_slice(plane.data);
-                    starts[k] = copied;
-                    copied += plane.data.len();
-                    rest = others;
-                }
+            if first(k) == k {
+                let (to, others) = rest.split_at_mut(plane.data.len());
+                to.copy_from_slice(plane.data);
+                starts[k] = copied;
+                copied += plane.data.len();
+                rest = others;
             }
-            components[k] = (address + (starts[k] + plane.offset) as u64, plane.stride as u32);
+            let offset = starts[first(k)] + self.components[k].offset;
+            components[k] = (address + offset as u64, plane.stride as u32);
         }
         if let Some(memory) = on_device {
             self.stream.upload(pinned, memory, copied)?;

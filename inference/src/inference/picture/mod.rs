@@ -35,7 +35,6 @@ pub use device_frame::DeviceFrame;
 pub use formats::Formats;
 pub use gpu::{GpuResampler, Staged, Staging};
 pub use gpu_scalings::GpuScalings;
-pub use resampler::{BORDER, Plane};
-pub use resampler::{Resampler, Scratch};
+pub use resampler::{BORDER, Resampler, Scratch};
 pub use scaling::Scaling;
 pub use table::Table;

@@ -5,13 +5,14 @@
 //! ([`super::cpu`]) or the GPU ([`super::gpu`]) makes the model's input from a frame, or with a
 //! [`Scaling`](super::Scaling) from a region of it.
 
+use arrayvec::ArrayVec;
 use gst::glib;
 use gst_video::{VideoConverter, VideoConverterConfig, VideoFormat, VideoFrameRef, VideoInfo};
 
 use super::frame_format::{CHANNELS, FrameFormat};
 use crate::inference::error::InferenceError;
 use crate::inference::model::InputSpec;
-use gstnmsfilter::frame::{self, FrameLayout, MappedFrame};
+use gstnmsfilter::frame::{FrameLayout, MappedFrame, Plane};
 
 /// The value of letterbox borders in all channels. Models of the YOLO family are trained with this value.
 pub const BORDER: u8 = 114;
@@ -30,17 +31,6 @@ struct Converter {
     converter: VideoConverter,
     /// The planes of the converted frames.
     layout: FrameLayout,
-}
-
-/// The plane that contains a component of a frame in host memory.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Plane<'a> {
-    /// The bytes of the plane, from the first row to the last sample of the last row.
-    pub data: &'a [u8],
-    /// The offset of the component's first sample, in bytes.
-    pub offset: usize,
-    /// The distance between two rows, in bytes.
-    pub stride: usize,
 }
 
 /// Memory for the samples that [`Resampler::samples`] converts. It is used again for every frame.
@@ -74,7 +64,7 @@ impl Resampler {
         Ok(Self { format, layout: FrameLayout::new(frame), converter })
     }
 
-    /// Calls `use_planes` with the samples of each component of `frame`.
+    /// Calls `use_planes` with the plane of each component of `frame`.
     ///
     /// # Errors
     /// If the frame cannot be mapped, or if its layout does not fit its memory.
@@ -112,12 +102,7 @@ impl Resampler {
         self.converter.is_some()
     }
 
-    fn planes<'a>(&self, frame: &'a MappedFrame<&gst::BufferRef>) -> [Plane<'a>; CHANNELS] {
-        let mut planes = [Plane::default(); CHANNELS];
-        for (to, component) in planes.iter_mut().zip(&self.format.components) {
-            let frame::Plane { data, stride } = frame.plane(component.plane);
-            *to = Plane { data, offset: component.offset, stride };
-        }
-        planes
+    fn planes<'a>(&self, frame: &'a MappedFrame<&gst::BufferRef>) -> ArrayVec<Plane<'a>, CHANNELS> {
+        self.format.components.iter().map(|component| frame.plane(component.plane)).collect()
     }
 }
