@@ -8,7 +8,7 @@ use gst::glib::translate::IntoGlib;
 use gst_video::{VideoFormat, VideoInfo};
 use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::model::Letterbox;
-use gstonnxruntime::inference::model::{ChannelOrder, InputLayout, InputSpec, PixelElement};
+use gstonnxruntime::inference::model::{ChannelOrder, InputLayout, InputSpec};
 use gstonnxruntime::inference::picture::{
     DeviceFrame, GpuResampler, GpuScalings, Resampler, Rows, Scaling, Scratch, Staging, Table,
     resample,
@@ -16,6 +16,7 @@ use gstonnxruntime::inference::picture::{
 use nmsfilter_core::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
 use nmsfilter_core::device::RESAMPLE;
 use nmsfilter_core::geometry::FrameRegion;
+use nmsfilter_core::tensor::ElementType;
 
 use crate::support::emulated::Emulated;
 use crate::support::engines;
@@ -50,7 +51,7 @@ pub fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, Input
         .build()
         .unwrap();
     let bytes: Vec<u8> = (0..info.size()).map(|_| random.u8(..)).collect();
-    let element = [PixelElement::F32, PixelElement::F16, PixelElement::U8][random.usize(..3)];
+    let element = [ElementType::F32, ElementType::F16, ElementType::U8][random.usize(..3)];
     let input = InputSpec {
         layout: if random.bool() { InputLayout::Nchw } else { InputLayout::Nhwc },
         channels: if random.bool() { 3 } else { 1 },
@@ -88,7 +89,7 @@ pub fn gpu_stream() -> Arc<Stream> {
 /// Returns a resampler for NV12 frames of 64x48 pixels, with their description.
 fn of_nv12() -> (VideoInfo, Resampler) {
     let info = VideoInfo::builder(VideoFormat::Nv12, 64, 48).build().unwrap();
-    let input = InputSpec::with_size([32, 32], PixelElement::F32);
+    let input = InputSpec::with_size([32, 32], ElementType::F32);
     let resampler = Resampler::new(&info, &input).unwrap();
     (info, resampler)
 }

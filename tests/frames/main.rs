@@ -20,9 +20,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use gst::glib;
 use gst::prelude::*;
 use gst_video::{VideoFormat, VideoRegionOfInterestMeta};
-use gstonnxruntime::inference::model::{InputSpec, PixelElement};
+use gstonnxruntime::inference::model::InputSpec;
 use gstonnxruntime::inference::picture::{Resampler, Rows, Scaling, Scratch, Table, resample};
 use nmsfilter_core::geometry::{FrameRegion, Letterbox};
+use nmsfilter_core::tensor::ElementType;
 
 use random_frame::RandomFrame;
 
@@ -69,7 +70,7 @@ struct Reader {
 
 impl Reader {
     fn new() -> Self {
-        let input = InputSpec::with_size([24, 24], PixelElement::F32);
+        let input = InputSpec::with_size([24, 24], ElementType::F32);
         let table = Table::new(&input);
         let tensor = vec![0.0; input.bytes() / 4];
         Self { input, table, rows: Rows::default(), tensor }

@@ -14,7 +14,7 @@ use ort::session::IoBinding;
 use ort::value::DynTensor;
 
 use super::error::{InferenceError, SettingsError};
-use super::model::OutputSpec;
+use super::model::{OutputSpec, onnx_type};
 use super::trial;
 use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::custom_meta::NewTensor;
@@ -79,7 +79,7 @@ impl AttachedOutput {
     /// # Errors
     /// If the memory cannot be allocated.
     pub fn allocate(&self, allocator: &Allocator) -> Result<DynTensor, InferenceError> {
-        DynTensor::new(allocator, self.output.onnx(), self.shape.as_slice())
+        DynTensor::new(allocator, onnx_type(self.output.element), self.shape.as_slice())
             .map_err(InferenceError::session)
     }
 

@@ -36,7 +36,7 @@ use super::CAT;
 use super::InferenceOptions;
 use super::error::{InferenceError, SettingsError};
 use super::library::OnnxRuntime;
-use super::model::{ConstantInput, Model, batch_dimension};
+use super::model::{ConstantInput, Model, batch_dimension, onnx_type};
 use super::outputs::{self, AttachedOutput, OutputSet};
 use super::plugin_provider::{self, PluginDevice};
 use super::provider::{self, Provider};
@@ -203,7 +203,7 @@ impl ModelSession {
         let host = Allocator::default();
         let new_input = || {
             let allocator = if reads_device { &allocator } else { &host };
-            DynTensor::new(allocator, model.input.element.onnx(), model.input.shape())
+            DynTensor::new(allocator, onnx_type(model.input.element), model.input.shape())
                 .map_err(InferenceError::session)
         };
         let input = new_input()?;
@@ -447,7 +447,7 @@ impl ModelSession {
         let (mut rows, mut is_other) = (0, false);
         for attached in &mut self.outputs {
             let value = &values[&*attached.output.name];
-            if value.dtype().tensor_type() != Some(attached.output.onnx()) {
+            if value.dtype().tensor_type() != Some(onnx_type(attached.output.element)) {
                 let problem = format!("output {} is {}", attached.output.name, value.dtype());
                 return Err(InferenceError::Run { provider: provider.name(), problem });
             }

@@ -10,7 +10,7 @@ use ort::session::{RunOptions, Session, SessionOutputs};
 use ort::value::{DynTensor, DynTensorValueType, DynValue};
 
 use super::error::{InferenceError, SettingsError};
-use super::model::{self, Model, OutputSpec};
+use super::model::{self, Model, OutputSpec, onnx_type};
 use super::outputs::AttachedOutput;
 use super::picture::Table;
 use super::provider::Provider;
@@ -127,14 +127,15 @@ impl Trial<'_> {
         noise: impl Fn(usize) -> (usize, Levels),
     ) -> Result<Sample, InferenceError> {
         let spec = &self.model.input;
-        let mut input = DynTensor::new(&Allocator::default(), spec.element.onnx(), spec.shape())
-            .map_err(InferenceError::session)?;
+        let mut input =
+            DynTensor::new(&Allocator::default(), onnx_type(spec.element), spec.shape())
+                .map_err(InferenceError::session)?;
         let len = spec.bytes() * spec.batch;
         // SAFETY: the input is a tensor in host memory, with all pictures of the model's batch.
         let pictures =
             unsafe { std::slice::from_raw_parts_mut(input.data_ptr_mut().cast::<u8>(), len) };
         let table = Table::new(spec);
-        let size = spec.element.size();
+        let size = spec.element_size();
         for (place, picture) in pictures.chunks_exact_mut(spec.bytes()).enumerate() {
             let (number, levels) = noise(place);
             // A linear congruential generator: Knuth, The Art of Computer Programming, volume 2, 3.3.4.

@@ -102,7 +102,9 @@ impl RegionSettings {
                 let mut regions = Vec::new();
                 for listed in self.listed()? {
                     let region = listed.pixels(frame);
-                    match clipped(region, frame) {
+                    let FrameRegion { left, top, width, height } = region;
+                    let rectangle = [left, top, width, height].map(i64::from);
+                    match objects::with_margin(rectangle, 0.0, frame) {
                         Some(region) => regions.push(region),
                         None => leave_out(region)?,
                     }
@@ -129,14 +131,6 @@ impl RegionSettings {
             }
         }
     }
-}
-
-/// Returns the part of a region that is in the frame; `None` if it has no pixels.
-fn clipped(region: FrameRegion, frame: [u32; 2]) -> Option<FrameRegion> {
-    let FrameRegion { left, top, width, height } = region;
-    let [width, height] =
-        [width.min(frame[0].saturating_sub(left)), height.min(frame[1].saturating_sub(top))];
-    Some(FrameRegion { left, top, width, height }).filter(|region| region.is_inside(frame))
 }
 
 /// A fact about the regions that a user should know, while the stream continues.

@@ -58,7 +58,7 @@ pub(super) fn labels(buffer: &gst::BufferRef) -> impl Iterator<Item = &str> {
 
 /// Adds `margin` x width to the left and to the right, and `margin` x height above and below, and limits the result to
 /// the frame. `None` if no pixel is in the frame.
-fn with_margin(
+pub(super) fn with_margin(
     [left, top, width, height]: [i64; 4],
     margin: f64,
     frame: [u32; 2],

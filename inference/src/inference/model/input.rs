@@ -4,53 +4,21 @@
 //! In: the type of the model's input, properties, the `.modelinfo` file and metadata. Out: an [`InputSpec`]: size,
 //! layout, element type, and how pixel values are converted to numbers.
 
-use ort::value::{TensorElementType, ValueType};
+use ort::value::ValueType;
 
 use super::numbers::PerChannel;
+use super::output::element_type;
 use super::{ChannelOrder, InfoFile, InputLayout, Metadata, Overrides, dims_text, type_text};
 use crate::inference::error::SettingsError;
-
-/// The element type of a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PixelElement {
-    /// 32 bits, floating point.
-    F32,
-    /// 16 bits, floating point.
-    F16,
-    /// A byte without a sign.
-    U8,
-    /// A byte with a sign.
-    I8,
-}
-
-impl PixelElement {
-    /// Returns ONNX Runtime's name of the element type.
-    pub fn onnx(self) -> TensorElementType {
-        match self {
-            Self::F32 => TensorElementType::Float32,
-            Self::F16 => TensorElementType::Float16,
-            Self::U8 => TensorElementType::Uint8,
-            Self::I8 => TensorElementType::Int8,
-        }
-    }
-
-    /// Returns the size of an element in bytes.
-    pub fn size(self) -> usize {
-        match self {
-            Self::F32 => 4,
-            Self::F16 => 2,
-            Self::U8 | Self::I8 => 1,
-        }
-    }
-}
+use nmsfilter_core::tensor::ElementType;
 
 /// The pictures that a model takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputSpec {
     /// The name of the model's input.
     pub name: String,
-    /// The type of the input's elements.
-    pub element: PixelElement,
+    /// The type of the input's elements: f32, f16, u8 or i8.
+    pub element: ElementType,
     /// The order of the input's dimensions.
     pub layout: InputLayout,
     /// True if the first dimension is the number of pictures per run.
@@ -113,11 +81,11 @@ impl InputSpec {
         let ValueType::Tensor { ty, shape, dimension_symbols } = dtype else {
             return Err(wrong_type());
         };
-        let element = match ty {
-            TensorElementType::Float32 => PixelElement::F32,
-            TensorElementType::Float16 => PixelElement::F16,
-            TensorElementType::Uint8 => PixelElement::U8,
-            TensorElementType::Int8 => PixelElement::I8,
+        let element = element_type(*ty);
+        let whole = match element {
+            ElementType::U8 => [0.0, 255.0],
+            ElementType::I8 => [-128.0, 127.0],
+            ElementType::F32 | ElementType::F16 => [0.0, 1.0],
             _ => return Err(wrong_type()),
         };
         let has_batch = shape.len() != 3;
@@ -125,18 +93,13 @@ impl InputSpec {
         let dims = Dims { name, sizes: shape, symbols: dimension_symbols };
         let (layout, channels) = layout(dims, overrides.layout)?;
         let size = size(name, shape, layout, overrides, metadata)?;
-        let whole = match element {
-            PixelElement::U8 => [0.0, 255.0],
-            PixelElement::I8 => [-128.0, 127.0],
-            PixelElement::F32 | PixelElement::F16 => [0.0, 1.0],
-        };
         let ranges = match overrides.range {
             Some(range) => Some([range; 3]),
             None => info.map(|info| info.ranges(name)).transpose()?.flatten(),
         };
         let is_set = ranges.is_some() || overrides.mean.is_some() || overrides.std.is_some();
         let whole = match element {
-            PixelElement::U8 | PixelElement::I8 if !is_set => scale(element == PixelElement::I8)
+            ElementType::U8 | ElementType::I8 if !is_set => scale(element == ElementType::I8)
                 .map_or(Ok(whole), |scale| quantized(name, whole, scale))?,
             _ => whole,
         };
@@ -163,7 +126,7 @@ impl InputSpec {
     /// # Errors
     /// If black and white become nearly equal.
     fn check_normalization(&self) -> Result<(), SettingsError> {
-        let least = if self.element.size() == 1 { MIN_STEPS } else { MIN_CONTRAST };
+        let least = if self.element_size() == 1 { MIN_STEPS } else { MIN_CONTRAST };
         for ((range, mean), std) in self.ranges.iter().zip(self.mean).zip(self.std) {
             let [black, white] = range.map(|end| (end - mean) / std);
             let (contrast, offset) = ((white - black).abs(), (black + white).abs() / 2.0);
@@ -179,7 +142,7 @@ impl InputSpec {
     }
 
     /// An input of RGB in planes, from 0 to 1.
-    pub fn with_size(size: [u32; 2], element: PixelElement) -> Self {
+    pub fn with_size(size: [u32; 2], element: ElementType) -> Self {
         Self {
             name: "images".to_owned(),
             element,
@@ -210,7 +173,12 @@ impl InputSpec {
     pub fn bytes(&self) -> usize {
         self.size.iter().map(|&side| side as usize).product::<usize>()
             * self.channels
-            * self.element.size()
+            * self.element_size()
+    }
+
+    /// Returns the size of an element in bytes.
+    pub fn element_size(&self) -> usize {
+        self.element.size().expect("a picture has elements of these types")
     }
 }
 
@@ -358,6 +326,8 @@ const MAX_INPUT_SIDE: u32 = 16384;
 
 #[cfg(test)]
 mod tests {
+    use ort::value::TensorElementType;
+
     use super::*;
 
     fn tensor(ty: TensorElementType, dims: &[i64]) -> ValueType {

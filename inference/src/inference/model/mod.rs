@@ -32,10 +32,10 @@ use ort::value::ValueType;
 
 pub use constants::{ConstantInput, InputNumbers};
 pub use info_file::InfoFile;
-pub use input::{InputSpec, PixelElement};
+pub use input::InputSpec;
 pub use metadata::Metadata;
 pub use nmsfilter_core::signature::InputLayout;
-pub use output::OutputSpec;
+pub use output::{OutputSpec, onnx_type};
 
 /// The order of a pixel's channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

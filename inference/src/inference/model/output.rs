@@ -45,19 +45,6 @@ impl OutputSpec {
         }
     }
 
-    /// Returns ONNX Runtime's name of the element type.
-    pub fn onnx(&self) -> TensorElementType {
-        match self.element {
-            ElementType::F16 => TensorElementType::Float16,
-            ElementType::I8 => TensorElementType::Int8,
-            ElementType::U8 => TensorElementType::Uint8,
-            ElementType::I32 => TensorElementType::Int32,
-            ElementType::I64 => TensorElementType::Int64,
-            // Also the types that no decoder reads.
-            _ => TensorElementType::Float32,
-        }
-    }
-
     /// Returns whether a source provides the id.
     pub fn has_id(&self) -> bool {
         !self.id.starts_with(UNKNOWN)
@@ -124,14 +111,27 @@ pub(super) fn model_tensors(outlets: &[Outlet]) -> Option<Vec<ModelTensor<'_>>> 
 /// Returns the name, element type and dimensions of an input or output; `None` if it is not a tensor.
 pub(super) fn model_tensor(outlet: &Outlet) -> Option<ModelTensor<'_>> {
     let ValueType::Tensor { ty, shape, .. } = outlet.dtype() else { return None };
-    let element = match ty {
-        TensorElementType::Float32 => ElementType::F32,
-        TensorElementType::Float16 => ElementType::F16,
-        TensorElementType::Int8 => ElementType::I8,
-        TensorElementType::Uint8 => ElementType::U8,
-        TensorElementType::Int32 => ElementType::I32,
-        TensorElementType::Int64 => ElementType::I64,
-        _ => ElementType::Other("another type"),
-    };
-    Some((outlet.name(), element, shape))
+    Some((outlet.name(), element_type(*ty), shape))
+}
+
+/// ONNX Runtime's names of the types that can be read.
+const TYPES: [(TensorElementType, ElementType); 6] = [
+    (TensorElementType::Float32, ElementType::F32),
+    (TensorElementType::Float16, ElementType::F16),
+    (TensorElementType::Int8, ElementType::I8),
+    (TensorElementType::Uint8, ElementType::U8),
+    (TensorElementType::Int32, ElementType::I32),
+    (TensorElementType::Int64, ElementType::I64),
+];
+
+/// Returns the type with this name of ONNX Runtime.
+pub(super) fn element_type(name: TensorElementType) -> ElementType {
+    let found = TYPES.iter().find(|(other, _)| *other == name);
+    found.map_or(ElementType::Other("another type"), |&(_, element)| element)
+}
+
+/// Returns ONNX Runtime's name of a type that can be read.
+pub fn onnx_type(element: ElementType) -> TensorElementType {
+    let found = TYPES.iter().find(|(_, other)| *other == element);
+    found.expect("the type can be read").0
 }

@@ -116,7 +116,7 @@ mod tests {
     use gst_video::VideoFormat;
 
     use super::*;
-    use crate::inference::model::PixelElement;
+    use nmsfilter_core::tensor::ElementType;
 
     fn format(format: VideoFormat, colorimetry: &str, input: &InputSpec) -> Option<FrameFormat> {
         gst::init().unwrap();
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn red_green_and_blue_are_unchanged_and_in_the_models_order() {
-        let input = InputSpec::with_size([8, 8], PixelElement::F32);
+        let input = InputSpec::with_size([8, 8], ElementType::F32);
         let color = format(VideoFormat::Bgrx, "sRGB", &input).unwrap().color;
         assert_eq!(rgb(&color, [1, 128, 255]), [1, 128, 255]);
         let bgr = InputSpec { order: ChannelOrder::Bgr, ..input };
@@ -142,7 +142,7 @@ mod tests {
     /// The primary colors of ITU-R BT.601 and BT.709 in 8 bits.
     #[test]
     fn colors_follow_from_matrix_and_range() {
-        let input = InputSpec::with_size([8, 8], PixelElement::F32);
+        let input = InputSpec::with_size([8, 8], ElementType::F32);
         for (colorimetry, samples, expected) in [
             ("bt601", [16, 128, 128], [0, 0, 0]),
             ("bt601", [235, 128, 128], [255, 255, 255]),

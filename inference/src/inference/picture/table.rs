@@ -8,7 +8,8 @@
 use half::f16;
 
 use super::resample_params::VALUES;
-use crate::inference::model::{ChannelOrder, InputSpec, PixelElement};
+use crate::inference::model::{ChannelOrder, InputSpec};
+use nmsfilter_core::tensor::ElementType;
 
 /// The element for each value of each channel, in the model's order of channels.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,20 +38,18 @@ impl Table {
         let all = |channel: &usize| std::array::from_fn(|value| number(*channel, value));
         let numbers = channels.iter().map(all);
         match input.element {
-            PixelElement::F32 => {
-                Self::F32(numbers.map(|all: [f64; VALUES]| all.map(|x| x as f32)).collect())
-            }
-            PixelElement::F16 => {
+            ElementType::F16 => {
                 Self::F16(numbers.map(|all: [f64; VALUES]| all.map(f16::from_f64)).collect())
             }
             // The casts clamp to the range of the type.
-            PixelElement::I8 => {
+            ElementType::I8 => {
                 let byte = |x: f64| (x.round() as i8).cast_unsigned();
                 Self::U8(numbers.map(|all: [f64; VALUES]| all.map(byte)).collect())
             }
-            PixelElement::U8 => {
+            ElementType::U8 => {
                 Self::U8(numbers.map(|all: [f64; VALUES]| all.map(|x| x.round() as u8)).collect())
             }
+            _ => Self::F32(numbers.map(|all: [f64; VALUES]| all.map(|x| x as f32)).collect()),
         }
     }
 
@@ -68,14 +67,14 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn input(element: PixelElement) -> InputSpec {
+    fn input(element: ElementType) -> InputSpec {
         InputSpec::with_size([8, 8], element)
     }
 
     #[test]
     fn a_range_maps_black_and_white() {
         let Table::F32(table) =
-            Table::new(&InputSpec { ranges: [[-1.0, 1.0]; 3], ..input(PixelElement::F32) })
+            Table::new(&InputSpec { ranges: [[-1.0, 1.0]; 3], ..input(ElementType::F32) })
         else {
             panic!("expected 32 bits");
         };
@@ -90,7 +89,7 @@ mod tests {
             ranges: [[0.0, 255.0]; 3],
             mean: [127.0; 3],
             std: [128.0; 3],
-            ..input(PixelElement::F32)
+            ..input(ElementType::F32)
         };
         let Table::F32(table) = Table::new(&input) else { panic!("expected 32 bits") };
         for (value, &found) in table[0].iter().enumerate() {
@@ -101,7 +100,7 @@ mod tests {
     #[test]
     fn channels_are_in_the_models_order() {
         let ranges = [[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]];
-        let input = InputSpec { ranges, order: ChannelOrder::Bgr, ..input(PixelElement::F16) };
+        let input = InputSpec { ranges, order: ChannelOrder::Bgr, ..input(ElementType::F16) };
         let Table::F16(table) = Table::new(&input) else { panic!("expected 16 bits") };
         assert_eq!(
             table.iter().map(|channel| channel[255].to_f32()).collect::<Vec<_>>(),
@@ -111,10 +110,10 @@ mod tests {
 
     #[test]
     fn bytes_are_unchanged_by_default_and_clamped() {
-        let whole = InputSpec { ranges: [[0.0, 255.0]; 3], ..input(PixelElement::U8) };
+        let whole = InputSpec { ranges: [[0.0, 255.0]; 3], ..input(ElementType::U8) };
         let Table::U8(table) = Table::new(&whole) else { panic!("expected bytes") };
         assert!((0..256).all(|value| usize::from(table[1][value]) == value));
-        let beyond = InputSpec { ranges: [[-100.0, 300.0]; 3], ..input(PixelElement::U8) };
+        let beyond = InputSpec { ranges: [[-100.0, 300.0]; 3], ..input(ElementType::U8) };
         let Table::U8(table) = Table::new(&beyond) else { panic!("expected bytes") };
         assert_eq!((table[0][0], table[0][255]), (0, 255));
     }
