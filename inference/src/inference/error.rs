@@ -7,7 +7,7 @@ use gst::glib;
 
 use super::library::{OnnxRuntime, OnnxRuntimeError};
 use super::missing_library;
-use super::plugin_provider::{self, PluginError};
+use super::plugin_provider;
 use super::provider::Provider;
 use super::provider_options::ProviderOptions;
 use gstnmsfilter::frame::FrameError;
@@ -61,8 +61,8 @@ pub enum InferenceError {
         problem: String,
     },
     /// A provider library cannot be used.
-    #[error(transparent)]
-    Plugin(#[from] PluginError),
+    #[error("{0}")]
+    Plugin(String),
     /// There is no GPU that the provider can use.
     #[error("provider={provider} needs an NVIDIA GPU: {problem}")]
     NoGpu {

@@ -35,75 +35,6 @@ pub struct PluginLibrary {
     pub device: Option<String>,
 }
 
-nmsfilter_core::texts! {
-/// The reason why a provider library cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PluginError {
-    /// No library is given.
-    #[error(
-        "provider=plugin needs provider-library: set it to a library with an execution provider for ONNX Runtime"
-    )]
-    NoLibrary,
-    /// ONNX Runtime is too old.
-    #[error(
-        "provider=plugin needs ONNX Runtime 1.{MINOR_VERSION} or later, but {library:?} has version {version}; install a \
-         newer one, or set provider=cpu"
-    )]
-    TooOld {
-        /// The path of ONNX Runtime's library.
-        library: PathBuf,
-        /// The library's version.
-        version: String,
-    },
-    /// The file does not exist.
-    #[error(
-        "provider-library={path:?} cannot be read: {problem}; set it to a provider's library, such as \
-         libonnxruntime_providers_openvino_plugin.so in the folder of the Python package onnxruntime_ep_openvino"
-    )]
-    NoFile {
-        /// The path of the file.
-        path: PathBuf,
-        /// The operating system's message.
-        problem: String,
-    },
-    /// ONNX Runtime cannot load the library.
-    #[error(
-        "provider-library={path:?} cannot be loaded: {problem}; expected a plugin execution provider of ONNX Runtime, \
-         and the libraries that it needs: install {}",
-        missing_library::advice(problem)
-    )]
-    NotLoaded {
-        /// The path of the file.
-        path: PathBuf,
-        /// ONNX Runtime's message.
-        problem: String,
-    },
-    /// The library offers no device.
-    #[error(
-        "provider-library={path:?} offers no device on this machine, which has a CPU from {cpu}; expected hardware and \
-         drivers that the provider supports: install them, or set provider=cpu"
-    )]
-    NoDevice {
-        /// The path of the file.
-        path: PathBuf,
-        /// The CPU's vendor.
-        cpu: String,
-    },
-    /// The library offers other devices than the wanted one.
-    #[error(
-        "provider-device={wanted}: {path:?} does not offer this device on this machine; set one of: {offered}"
-    )]
-    OtherDevices {
-        /// The wanted device.
-        wanted: String,
-        /// The path of the file.
-        path: PathBuf,
-        /// The devices that the library offers.
-        offered: String,
-    },
-}
-}
-
 /// The device on which a model runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginDevice {
@@ -124,7 +55,13 @@ pub fn open(
     options: &InferenceOptions,
     changed: Option<&[u8]>,
 ) -> Result<(Session, PluginDevice), InferenceError> {
-    let plugin = options.plugin.as_ref().ok_or(PluginError::NoLibrary)?;
+    let plugin = options.plugin.as_ref().ok_or_else(|| {
+        InferenceError::Plugin(
+            "provider=plugin needs provider-library: set it to a library with an execution \
+             provider for ONNX Runtime"
+                .to_owned(),
+        )
+    })?;
     let offered = offered_devices(library, &plugin.path)?;
     let Offered { device, description, .. } = choose(offered, plugin)?;
     let name = device.ep().map_err(InferenceError::session)?.to_owned();
@@ -181,7 +118,7 @@ struct Offered<'e> {
 fn choose<'e>(
     offered: Vec<Offered<'e>>,
     plugin: &PluginLibrary,
-) -> Result<Offered<'e>, PluginError> {
+) -> Result<Offered<'e>, InferenceError> {
     let Some(wanted) = &plugin.device else {
         return Ok(offered.into_iter().next().expect("a library without devices is an error"));
     };
@@ -189,11 +126,12 @@ fn choose<'e>(
     let name = format!("{wanted}{number}");
     let descriptions: Vec<_> = offered.iter().map(|offered| offered.description.clone()).collect();
     offered.into_iter().find(|offered| offered.name.eq_ignore_ascii_case(&name)).ok_or_else(|| {
-        PluginError::OtherDevices {
-            wanted: wanted.clone(),
-            path: plugin.path.clone(),
-            offered: descriptions.join(", "),
-        }
+        InferenceError::Plugin(format!(
+            "provider-device={wanted}: {:?} does not offer this device on this machine; set one \
+             of: {}",
+            plugin.path,
+            descriptions.join(", ")
+        ))
     })
 }
 
@@ -203,7 +141,11 @@ fn offered_devices<'e>(
     path: &Path,
 ) -> Result<Vec<Offered<'e>>, InferenceError> {
     if let Some(version) = version(library).filter(|version| is_too_old(version)) {
-        return Err(PluginError::TooOld { library: library.path.clone(), version }.into());
+        return Err(InferenceError::Plugin(format!(
+            "provider=plugin needs ONNX Runtime 1.{MINOR_VERSION} or later, but {:?} has version \
+             {version}; install a newer one, or set provider=cpu",
+            library.path
+        )));
     }
     let addresses = register(library, path)?;
     let devices = library.environment.devices();
@@ -226,20 +168,26 @@ fn offered_devices<'e>(
         offered.push(Offered { device, name, description });
     }
     if offered.is_empty() {
-        return Err(
-            PluginError::NoDevice { path: path.to_owned(), cpu: cpu_vendor(library) }.into()
-        );
+        return Err(InferenceError::Plugin(format!(
+            "provider-library={path:?} offers no device on this machine, which has a CPU from {}; \
+             expected hardware and drivers that the provider supports: install them, or set \
+             provider=cpu",
+            cpu_vendor(library)
+        )));
     }
     Ok(offered)
 }
 
 /// Registers the library, unless this has been done. Returns the addresses of its devices.
-fn register(library: &OnnxRuntime, path: &Path) -> Result<Vec<usize>, PluginError> {
+fn register(library: &OnnxRuntime, path: &Path) -> Result<Vec<usize>, InferenceError> {
     static REGISTERED: Mutex<Vec<(PathBuf, Vec<usize>)>> = Mutex::new(Vec::new());
     // ONNX Runtime searches relative paths in its library's folder.
-    let file = path.canonicalize().map_err(|error| PluginError::NoFile {
-        path: path.to_owned(),
-        problem: error.to_string(),
+    let file = path.canonicalize().map_err(|problem| {
+        InferenceError::Plugin(format!(
+            "provider-library={path:?} cannot be read: {problem}; set it to a provider's library, \
+             such as libonnxruntime_providers_openvino_plugin.so in the folder of the Python \
+             package onnxruntime_ep_openvino"
+        ))
     })?;
     let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, devices)) = registered.iter().find(|(other, _)| *other == file) {
@@ -248,7 +196,11 @@ fn register(library: &OnnxRuntime, path: &Path) -> Result<Vec<usize>, PluginErro
     let addresses = || library.environment.devices().map(|device| address(&device));
     let before: Vec<_> = addresses().collect();
     library.environment.register_ep_library(registration_name(path), &file).map_err(|error| {
-        PluginError::NotLoaded { path: path.to_owned(), problem: error.to_string() }
+        let advice = missing_library::advice(&error.to_string());
+        InferenceError::Plugin(format!(
+            "provider-library={path:?} cannot be loaded: {error}; expected a plugin execution \
+             provider of ONNX Runtime, and the libraries that it needs: install {advice}"
+        ))
     })?;
     let devices: Vec<_> = addresses().filter(|address| !before.contains(address)).collect();
     gst::info!(CAT, "{file:?} offers {} devices", devices.len());

@@ -11,7 +11,6 @@ use super::state::State;
 use crate::inference::CAT;
 use crate::inference::InferenceOptions;
 use crate::inference::error::InferenceError;
-use crate::inference::plugin_provider::PluginError;
 use crate::inference::session::OpenModel;
 use crate::regions::RegionNotice;
 use gstnmsfilter::elements::lock;
@@ -71,7 +70,7 @@ pub(super) enum OrtNotice {
 /// The texts of notices and errors, as in the source, for the test of docs/troubleshooting.md.
 #[doc(hidden)]
 pub fn texts() -> Vec<&'static str> {
-    [OrtNotice::TEXTS, InferenceError::TEXTS, PluginError::TEXTS].concat()
+    [OrtNotice::TEXTS, InferenceError::TEXTS].concat()
 }
 
 impl OrtInference {
