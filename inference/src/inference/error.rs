@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gst::glib;
 
-use super::library::{OnnxRuntime, OnnxRuntimeError};
+use super::library::OnnxRuntime;
 use super::missing_library;
 use super::plugin_provider;
 use super::provider::Provider;
@@ -24,9 +24,9 @@ nmsfilter_core::texts! {
 /// The reason why inference failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum InferenceError {
-    /// ONNX Runtime's library cannot be used.
-    #[error(transparent)]
-    Library(#[from] OnnxRuntimeError),
+    /// ONNX Runtime's library, or a provider's library, cannot be used.
+    #[error("{0}")]
+    Library(String),
     /// The library was built without this provider.
     #[error(
         "provider={provider}: this build of ONNX Runtime has no such provider; install \
@@ -60,9 +60,6 @@ pub enum InferenceError {
         /// ONNX Runtime's message.
         problem: String,
     },
-    /// A provider library cannot be used.
-    #[error("{0}")]
-    Plugin(String),
     /// There is no GPU that the provider can use.
     #[error("provider={provider} needs an NVIDIA GPU: {problem}")]
     NoGpu {
@@ -277,7 +274,6 @@ impl InferenceError {
             | Self::NoGpu { .. }
             | Self::Provider { .. }
             | Self::ProviderOptions { .. }
-            | Self::Plugin(_)
             | Self::Graph { .. } => {
                 gst::error_msg!(gst::LibraryError::Init, ("{self}"), ["{context}"])
             }

@@ -20,75 +20,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use ort::LoadDynamicError;
-use ort::environment::Environment;
+use ort::environment::{Environment, EnvironmentBuilder};
 use ort::logging::LogLevel;
 
 use super::CAT;
+use super::error::InferenceError;
 
 /// The environment variable that names the library. Other programs that use the crate `ort` read this variable,
 /// too.
 pub const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
-
-/// The reason why ONNX Runtime cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OnnxRuntimeError {
-    /// No library was found.
-    #[error(
-        "ONNX Runtime's library is not found; install it in a Python virtual environment (python3 -m venv onnx && . \
-         onnx/bin/activate && pip install onnxruntime, or onnxruntime-gpu for an NVIDIA GPU), or set library or \
-         ORT_DYLIB_PATH to libonnxruntime.so; these places were searched: {searched}"
-    )]
-    NotFound {
-        /// The places that were searched.
-        searched: String,
-    },
-    /// A file is not a usable library.
-    #[error(
-        "ONNX Runtime's library {path:?} cannot be loaded: {problem}; set library or ORT_DYLIB_PATH to \
-         libonnxruntime.so of version 1.{minor} or later",
-        minor = ort::MINOR_VERSION
-    )]
-    Unusable {
-        /// The path of the file.
-        path: PathBuf,
-        /// The dynamic loader's error message.
-        problem: String,
-    },
-    /// The library is too old.
-    #[error(
-        "ONNX Runtime's library {path:?} has version {version}; install 1.{minor} or later",
-        minor = ort::MINOR_VERSION
-    )]
-    TooOld {
-        /// The path of the file.
-        path: PathBuf,
-        /// The library's version.
-        version: String,
-    },
-    /// The folder contains no library.
-    #[error(
-        "{folder:?} has no libonnxruntime.so, and neither have its subfolders capi and onnxruntime/capi; set library \
-         or ORT_DYLIB_PATH to that file or its folder"
-    )]
-    NoneInFolder {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// The process has already loaded another library.
-    #[error(
-        "the process uses ONNX Runtime from {loaded:?}, so {wanted:?} cannot be loaded: a process can load only one; \
-         leave the property library unset"
-    )]
-    Other {
-        /// The path of the loaded library.
-        loaded: PathBuf,
-        /// The path of the requested library.
-        wanted: PathBuf,
-    },
-    /// ONNX Runtime cannot be initialized.
-    #[error("ONNX Runtime cannot be initialized: {0}")]
-    Environment(String),
-}
 
 /// The library that this process has loaded.
 #[derive(Clone)]
@@ -105,20 +45,27 @@ impl OnnxRuntime {
     /// # Errors
     /// If no library is found, if it is too old or not a library, or if `wanted` names another library than the
     /// loaded one.
-    pub fn load(wanted: Option<&Path>) -> Result<Self, OnnxRuntimeError> {
+    pub fn load(wanted: Option<&Path>) -> Result<Self, InferenceError> {
         static LOADED: Mutex<Option<OnnxRuntime>> = Mutex::new(None);
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = wanted.map(library_at).transpose()?;
         if let Some(library) = &*loaded {
             return match wanted {
                 Some(wanted) if !is_same_file(&wanted, &library.path) => {
-                    Err(OnnxRuntimeError::Other { loaded: library.path.clone(), wanted })
+                    Err(InferenceError::Library(format!(
+                        "the process uses ONNX Runtime from {:?}, so {wanted:?} cannot be loaded: \
+                         a process can load only one; leave the property library unset",
+                        library.path
+                    )))
                 }
                 _ => Ok(library.clone()),
             };
         }
         let library = match wanted.map_or_else(from_variable, |path| Ok(Some(path)))? {
-            Some(path) => Self::open(path)?,
+            Some(path) => {
+                let builder = ort::init_from(&path).map_err(|error| unusable(&path, error))?;
+                Self::open(path, builder)?
+            }
             None => Self::search()?,
         };
         gst::info!(CAT, "ONNX Runtime from {:?}: {}", library.path, ort::info());
@@ -126,41 +73,46 @@ impl OnnxRuntime {
     }
 
     /// Loads the first usable library from the default places.
-    fn search() -> Result<Self, OnnxRuntimeError> {
+    fn search() -> Result<Self, InferenceError> {
         let names = ["libonnxruntime.so", "libonnxruntime.so.1"].map(PathBuf::from);
         let folders = site_packages();
         let in_packages =
             folders.iter().filter_map(|folder| in_folder(&folder.join("onnxruntime")));
-        let mut unusable = None;
+        let mut damaged = None;
         let in_system = SYSTEM_FOLDERS.iter().filter_map(|folder| library_in(Path::new(folder)));
         for path in names.into_iter().chain(in_system).chain(in_packages) {
-            let is_file = path.is_absolute();
-            match Self::open(path) {
-                Ok(library) => return Ok(library),
+            match ort::init_from(&path) {
+                Ok(builder) => return Self::open(path, builder),
                 // It is normal that the dynamic loader does not know a name. But a library that exists and is too
                 // old or damaged is the error to report, if no other library is found.
-                Err(error @ OnnxRuntimeError::TooOld { .. }) => unusable = Some(error),
-                Err(error) if is_file => unusable = Some(error),
-                Err(_) => {}
+                Err(LoadDynamicError::Dlopen { .. }) if !path.is_absolute() => {}
+                Err(error) => damaged = Some(unusable(&path, error)),
             }
         }
-        Err(unusable.unwrap_or_else(|| {
+        Err(damaged.unwrap_or_else(|| {
             let folders = folders.iter().map(|folder| folder.display().to_string());
             let loader = "the dynamic loader's path, /usr/lib".to_owned();
             let searched: Vec<_> = [loader].into_iter().chain(folders).collect();
-            OnnxRuntimeError::NotFound { searched: searched.join(", ") }
+            InferenceError::Library(format!(
+                "ONNX Runtime's library is not found; install it in a Python virtual environment \
+                 (python3 -m venv onnx && . onnx/bin/activate && pip install onnxruntime, or \
+                 onnxruntime-gpu for an NVIDIA GPU), or set library or ORT_DYLIB_PATH to \
+                 libonnxruntime.so; these places were searched: {}",
+                searched.join(", ")
+            ))
         }))
     }
 
-    fn open(path: PathBuf) -> Result<Self, OnnxRuntimeError> {
-        let builder =
-            ort::init_from(&path).map_err(|error| OnnxRuntimeError::load(&path, error))?;
+    fn open(path: PathBuf, builder: EnvironmentBuilder) -> Result<Self, InferenceError> {
         let environment = builder
             .with_name("nmsfilter")
             .with_telemetry(false)
             .with_logger(std::sync::Arc::new(log))
             .build()
-            .map_err(|error| OnnxRuntimeError::Environment(error.to_string()))?;
+            .map_err(|error| {
+                let problem = format!("ONNX Runtime cannot be initialized: {error}");
+                InferenceError::Library(problem)
+            })?;
         // GStreamer's debug levels decide what is logged. Verbose messages are excluded here, because each run
         // writes many of them.
         environment.set_log_level(LogLevel::Info);
@@ -227,39 +179,47 @@ const CUDA_LIBRARIES: [&str; 15] = [
     "libcudnn",
 ];
 
-impl OnnxRuntimeError {
-    fn load(path: &Path, error: LoadDynamicError) -> Self {
-        let problem = match error {
-            LoadDynamicError::BadVersion { version_str, .. } => {
-                return Self::TooOld { path: path.to_owned(), version: version_str };
-            }
-            // The dynamic loader's message is the source of the error.
-            LoadDynamicError::Dlopen { error, .. } => {
-                error.source().map_or_else(|| error.to_string(), ToString::to_string)
-            }
-            LoadDynamicError::MissingApi { .. } => "it has no function OrtGetApiBase".to_owned(),
-            LoadDynamicError::InvalidVersionString => "its version is not text".to_owned(),
-        };
-        Self::Unusable { path: path.to_owned(), problem }
-    }
+/// Creates the error for a file that is not a usable library.
+fn unusable(path: &Path, error: LoadDynamicError) -> InferenceError {
+    let minor = ort::MINOR_VERSION;
+    let problem = match error {
+        LoadDynamicError::BadVersion { version_str, .. } => {
+            return InferenceError::Library(format!(
+                "ONNX Runtime's library {path:?} has version {version_str}; install 1.{minor} or \
+                 later"
+            ));
+        }
+        // The dynamic loader's message is the source of the error.
+        LoadDynamicError::Dlopen { error, .. } => {
+            error.source().map_or_else(|| error.to_string(), ToString::to_string)
+        }
+        LoadDynamicError::MissingApi { .. } => "it has no function OrtGetApiBase".to_owned(),
+        LoadDynamicError::InvalidVersionString => "its version is not text".to_owned(),
+    };
+    InferenceError::Library(format!(
+        "ONNX Runtime's library {path:?} cannot be loaded: {problem}; set library or \
+         ORT_DYLIB_PATH to libonnxruntime.so of version 1.{minor} or later"
+    ))
 }
 
 /// Returns the library that `ORT_DYLIB_PATH` names.
-fn from_variable() -> Result<Option<PathBuf>, OnnxRuntimeError> {
+fn from_variable() -> Result<Option<PathBuf>, InferenceError> {
     let path = env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty());
     path.map(|path| library_at(Path::new(&path))).transpose()
 }
 
 /// Returns `path`, or the library in it if `path` is a folder.
-fn library_at(path: &Path) -> Result<PathBuf, OnnxRuntimeError> {
+fn library_at(path: &Path) -> Result<PathBuf, InferenceError> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
     let inner = ["", "capi", "onnxruntime/capi"].map(|inner| path.join(inner));
-    inner
-        .iter()
-        .find_map(|folder| library_in(folder))
-        .ok_or_else(|| OnnxRuntimeError::NoneInFolder { folder: path.to_owned() })
+    inner.iter().find_map(|folder| library_in(folder)).ok_or_else(|| {
+        InferenceError::Library(format!(
+            "{path:?} has no libonnxruntime.so, and neither have its subfolders capi and \
+                 onnxruntime/capi; set library or ORT_DYLIB_PATH to that file or its folder"
+        ))
+    })
 }
 
 /// Returns the library in the Python package at `package`.
@@ -339,9 +299,9 @@ mod tests {
         let files = ["capi/libonnxruntime.so.1.31.1", "capi/libonnxruntime_providers_shared.so"];
         let folder = folder("library", &files);
         let library = folder.join("capi/libonnxruntime.so.1.31.1");
-        assert_eq!(library_at(&folder), Ok(library.clone()));
-        assert_eq!(library_at(&folder.join("capi")), Ok(library.clone()));
-        assert_eq!(library_at(&library), Ok(library));
+        assert_eq!(library_at(&folder).unwrap(), library);
+        assert_eq!(library_at(&folder.join("capi")).unwrap(), library);
+        assert_eq!(library_at(&library).unwrap(), library);
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -56,7 +56,7 @@ pub fn open(
     changed: Option<&[u8]>,
 ) -> Result<(Session, PluginDevice), InferenceError> {
     let plugin = options.plugin.as_ref().ok_or_else(|| {
-        InferenceError::Plugin(
+        InferenceError::Library(
             "provider=plugin needs provider-library: set it to a library with an execution \
              provider for ONNX Runtime"
                 .to_owned(),
@@ -126,7 +126,7 @@ fn choose<'e>(
     let name = format!("{wanted}{number}");
     let descriptions: Vec<_> = offered.iter().map(|offered| offered.description.clone()).collect();
     offered.into_iter().find(|offered| offered.name.eq_ignore_ascii_case(&name)).ok_or_else(|| {
-        InferenceError::Plugin(format!(
+        InferenceError::Library(format!(
             "provider-device={wanted}: {:?} does not offer this device on this machine; set one \
              of: {}",
             plugin.path,
@@ -141,7 +141,7 @@ fn offered_devices<'e>(
     path: &Path,
 ) -> Result<Vec<Offered<'e>>, InferenceError> {
     if let Some(version) = version(library).filter(|version| is_too_old(version)) {
-        return Err(InferenceError::Plugin(format!(
+        return Err(InferenceError::Library(format!(
             "provider=plugin needs ONNX Runtime 1.{MINOR_VERSION} or later, but {:?} has version \
              {version}; install a newer one, or set provider=cpu",
             library.path
@@ -168,7 +168,7 @@ fn offered_devices<'e>(
         offered.push(Offered { device, name, description });
     }
     if offered.is_empty() {
-        return Err(InferenceError::Plugin(format!(
+        return Err(InferenceError::Library(format!(
             "provider-library={path:?} offers no device on this machine, which has a CPU from {}; \
              expected hardware and drivers that the provider supports: install them, or set \
              provider=cpu",
@@ -183,7 +183,7 @@ fn register(library: &OnnxRuntime, path: &Path) -> Result<Vec<usize>, InferenceE
     static REGISTERED: Mutex<Vec<(PathBuf, Vec<usize>)>> = Mutex::new(Vec::new());
     // ONNX Runtime searches relative paths in its library's folder.
     let file = path.canonicalize().map_err(|problem| {
-        InferenceError::Plugin(format!(
+        InferenceError::Library(format!(
             "provider-library={path:?} cannot be read: {problem}; set it to a provider's library, \
              such as libonnxruntime_providers_openvino_plugin.so in the folder of the Python \
              package onnxruntime_ep_openvino"
@@ -197,7 +197,7 @@ fn register(library: &OnnxRuntime, path: &Path) -> Result<Vec<usize>, InferenceE
     let before: Vec<_> = addresses().collect();
     library.environment.register_ep_library(registration_name(path), &file).map_err(|error| {
         let advice = missing_library::advice(&error.to_string());
-        InferenceError::Plugin(format!(
+        InferenceError::Library(format!(
             "provider-library={path:?} cannot be loaded: {error}; expected a plugin execution \
              provider of ONNX Runtime, and the libraries that it needs: install {advice}"
         ))
