@@ -17,7 +17,7 @@ use std::env;
 use std::error::Error as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use ort::LoadDynamicError;
 use ort::environment::{Environment, EnvironmentBuilder};
@@ -25,6 +25,7 @@ use ort::logging::LogLevel;
 
 use super::CAT;
 use super::error::InferenceError;
+use gstnmsfilter::elements::lock;
 
 /// The environment variable that names the library. Other programs that use the crate `ort` read this variable,
 /// too.
@@ -47,7 +48,7 @@ impl OnnxRuntime {
     /// loaded one.
     pub fn load(wanted: Option<&Path>) -> Result<Self, InferenceError> {
         static LOADED: Mutex<Option<OnnxRuntime>> = Mutex::new(None);
-        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = lock(&LOADED);
         let wanted = wanted.map(library_at).transpose()?;
         if let Some(library) = &*loaded {
             return match wanted {
@@ -77,7 +78,7 @@ impl OnnxRuntime {
         let names = ["libonnxruntime.so", "libonnxruntime.so.1"].map(PathBuf::from);
         let folders = site_packages();
         let in_packages =
-            folders.iter().filter_map(|folder| in_folder(&folder.join("onnxruntime")));
+            folders.iter().filter_map(|folder| library_in(&folder.join("onnxruntime/capi")));
         let mut damaged = None;
         let in_system = SYSTEM_FOLDERS.iter().filter_map(|folder| library_in(Path::new(folder)));
         for path in names.into_iter().chain(in_system).chain(in_packages) {
@@ -135,10 +136,7 @@ impl OnnxRuntime {
         let files: Vec<_> = folders.flat_map(|folder| entries(&folder)).collect();
         for prefix in CUDA_LIBRARIES {
             let is_library = |file: &&PathBuf| {
-                file.file_name()
-                    .and_then(|name| name.to_str())
-                    .and_then(|name| name.strip_prefix(prefix))
-                    .is_some_and(|rest| rest.starts_with(".so"))
+                name_after(file, prefix).is_some_and(|rest| rest.starts_with(".so"))
             };
             for file in files.iter().filter(is_library) {
                 if let Err(error) = ort::util::preload_dylib(file) {
@@ -222,19 +220,16 @@ fn library_at(path: &Path) -> Result<PathBuf, InferenceError> {
     })
 }
 
-/// Returns the library in the Python package at `package`.
-fn in_folder(package: &Path) -> Option<PathBuf> {
-    library_in(&package.join("capi"))
-}
-
 /// Returns the file `libonnxruntime.so` in `folder`. A version may follow the name.
 fn library_in(folder: &Path) -> Option<PathBuf> {
-    let is_library = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.and_then(|name| name.strip_prefix("libonnxruntime.so"))
-            .is_some_and(|version| version.is_empty() || version.starts_with('.'))
-    };
+    let is_version = |rest: &str| rest.is_empty() || rest.starts_with('.');
+    let is_library = |path: &PathBuf| name_after(path, "libonnxruntime.so").is_some_and(is_version);
     entries(folder).into_iter().find(is_library)
+}
+
+/// Returns the name of a file without `prefix`; `None` if it does not begin with it.
+fn name_after<'p>(path: &'p Path, prefix: &str) -> Option<&'p str> {
+    path.file_name()?.to_str()?.strip_prefix(prefix)
 }
 
 /// Returns the folders in which Python packages are installed. The active environment comes first.
@@ -246,12 +241,8 @@ fn site_packages() -> Vec<PathBuf> {
         .flatten()
         .chain(["/usr/local", "/usr"].map(PathBuf::from));
     let package_folders = |prefix: PathBuf| {
-        let versions = entries(&prefix.join("lib")).into_iter().filter(|folder| {
-            folder
-                .file_name()
-                .and_then(|name| name.to_str())
-                .is_some_and(|name| name.starts_with("python3"))
-        });
+        let versions = entries(&prefix.join("lib")).into_iter();
+        let versions = versions.filter(|folder| name_after(folder, "python3").is_some());
         versions.flat_map(|folder| ["site-packages", "dist-packages"].map(|name| folder.join(name)))
     };
     prefixes.flat_map(package_folders).filter(|folder| folder.is_dir()).collect()

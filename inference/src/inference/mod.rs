@@ -42,7 +42,6 @@ use gstnmsfilter::input::region::TensorRegion;
 use instance::{BatchEntry, Instance, Interrupt, Member, Run};
 use model::Overrides;
 use pictures::{Pictures, Prepared};
-use plugin_provider::PluginLibrary;
 use provider::Provider;
 use provider_options::ProviderOptions;
 use session::{InputMemory, OpenModel};
@@ -61,8 +60,11 @@ pub struct InferenceOptions {
     pub model: PathBuf,
     /// The properties of the model's input that the user has set.
     pub overrides: Overrides,
-    /// The provider library, for [`Provider::Plugin`].
-    pub plugin: Option<PluginLibrary>,
+    /// The path of the library, for [`Provider::Plugin`].
+    pub provider_library: Option<PathBuf>,
+    /// The library's device: `cpu`, `gpu` or `npu`, and the number of the device of this kind, as in `gpu:1`; `None` for the
+    /// first device that the library offers.
+    pub provider_device: Option<String>,
     /// Options of the provider.
     pub provider_options: ProviderOptions,
     /// The number of threads for nodes on the CPU; `None` for one per core.
@@ -81,13 +83,11 @@ impl InferenceOptions {
     /// Returns the names of the properties in which `self` and `other` differ.
     fn differing(&self, other: &Self) -> String {
         let (a, b) = (&self.overrides, &other.overrides);
-        let path = |options: &Self| options.plugin.as_ref().map(|plugin| plugin.path.clone());
-        let device = |options: &Self| options.plugin.as_ref().map(|plugin| plugin.device.clone());
         let differing = [
             ("library", self.library != other.library),
             ("model", self.model != other.model),
-            ("provider-library", path(self) != path(other)),
-            ("provider-device", device(self) != device(other)),
+            ("provider-library", self.provider_library != other.provider_library),
+            ("provider-device", self.provider_device != other.provider_device),
             ("provider-options", self.provider_options != other.provider_options),
             ("threads", self.threads != other.threads),
             ("input-width", a.size[0] != b.size[0]),

@@ -6,7 +6,7 @@
 //! reference to its tensors, and is then used again. So once there are enough sets, frames cause no allocation.
 
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use gst::glib;
 use ort::memory::Allocator;
@@ -16,6 +16,7 @@ use ort::value::DynTensor;
 use super::error::{InferenceError, SettingsError};
 use super::model::{OutputSpec, onnx_type};
 use super::trial;
+use gstnmsfilter::elements::lock;
 use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::device::{DeviceBuffer, OwnedEvent, Stream};
@@ -273,10 +274,8 @@ impl OutputSet {
 
     /// Replaces the memory by another set's. The elements' references to the slots remain valid.
     pub fn replace(&mut self, other: Self) {
-        let lock = |slot: &'_ Slot| slot.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let tensors: Vec<_> = other.slots.iter().map(lock).collect();
-        for (slot, tensors) in self.slots.iter().zip(tensors) {
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = tensors;
+        for (slot, from) in self.slots.iter().zip(&*other.slots) {
+            lock(slot).clone_from(&lock(from));
         }
         let slots = self.slots.clone();
         *self = Self { slots, ..other };
@@ -295,9 +294,7 @@ impl OutputSet {
                 is_sole_owner(data)
             }
         };
-        self.slots
-            .iter()
-            .all(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().all(renew))
+        self.slots.iter().all(|slot| lock(slot).iter_mut().all(renew))
     }
 }
 

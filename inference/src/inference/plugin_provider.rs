@@ -9,7 +9,7 @@
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::ptr::null;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use ort::AsPointer;
 use ort::device::Device;
@@ -21,19 +21,10 @@ use super::library::OnnxRuntime;
 use super::missing_library;
 use super::provider::{self, Provider};
 use super::{CAT, InferenceOptions};
+use gstnmsfilter::elements::lock;
 
 /// The minor version of ONNX Runtime from which on provider libraries are supported.
 const MINOR_VERSION: u32 = 24;
-
-/// A provider library, and the device to use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PluginLibrary {
-    /// The path of the library.
-    pub path: PathBuf,
-    /// The device: `cpu`, `gpu` or `npu`, and the number of the device of this kind, as in `gpu:1`; `None` for the
-    /// first device that the library offers.
-    pub device: Option<String>,
-}
 
 /// The device on which a model runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,15 +46,16 @@ pub fn open(
     options: &InferenceOptions,
     changed: Option<&[u8]>,
 ) -> Result<(Session, PluginDevice), InferenceError> {
-    let plugin = options.plugin.as_ref().ok_or_else(|| {
+    let path = options.provider_library.as_ref().ok_or_else(|| {
         InferenceError::Library(
             "provider=plugin needs provider-library: set it to a library with an execution \
              provider for ONNX Runtime"
                 .to_owned(),
         )
     })?;
-    let offered = offered_devices(library, &plugin.path)?;
-    let Offered { device, description, .. } = choose(offered, plugin)?;
+    let offered = offered_devices(library, path)?;
+    let wanted = options.provider_device.as_deref();
+    let Offered { device, description, .. } = choose(offered, path, wanted)?;
     let name = device.ep().map_err(InferenceError::session)?.to_owned();
     // The binding expects keys with the provider's name.
     let with_name = |(key, value): (&str, &str)| (format!("{name}.{key}"), value.to_owned());
@@ -117,9 +109,10 @@ struct Offered<'e> {
 /// Returns the wanted device.
 fn choose<'e>(
     offered: Vec<Offered<'e>>,
-    plugin: &PluginLibrary,
+    path: &Path,
+    wanted: Option<&str>,
 ) -> Result<Offered<'e>, InferenceError> {
-    let Some(wanted) = &plugin.device else {
+    let Some(wanted) = wanted else {
         return Ok(offered.into_iter().next().expect("a library without devices is an error"));
     };
     let number = if wanted.contains(':') { "" } else { ":0" };
@@ -127,9 +120,8 @@ fn choose<'e>(
     let descriptions: Vec<_> = offered.iter().map(|offered| offered.description.clone()).collect();
     offered.into_iter().find(|offered| offered.name.eq_ignore_ascii_case(&name)).ok_or_else(|| {
         InferenceError::Library(format!(
-            "provider-device={wanted}: {:?} does not offer this device on this machine; set one \
+            "provider-device={wanted}: {path:?} does not offer this device on this machine; set one \
              of: {}",
-            plugin.path,
             descriptions.join(", ")
         ))
     })
@@ -189,7 +181,7 @@ fn register(library: &OnnxRuntime, path: &Path) -> Result<Vec<usize>, InferenceE
              package onnxruntime_ep_openvino"
         ))
     })?;
-    let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut registered = lock(&REGISTERED);
     if let Some((_, devices)) = registered.iter().find(|(other, _)| *other == file) {
         return Ok(devices.clone());
     }

@@ -168,18 +168,20 @@ impl ModelSession {
             .into(),
             _ => error,
         };
+        let mut provider_device = None;
         let opened = match (&stream, provider) {
             (Some(stream), _) => {
                 provider::open_on_gpu(&library, options, changed, provider, stream, has_graph)
-                    .map(|session| (session, None))
             }
-            (None, Provider::Plugin) => plugin_provider::open(&library, options, changed)
-                .map(|(session, device)| (session, Some(device))),
-            (None, _) => {
-                provider::open_on_cpu(&library, options, changed).map(|session| (session, None))
+            (None, Provider::Plugin) => {
+                plugin_provider::open(&library, options, changed).map(|(session, device)| {
+                    provider_device = Some(device);
+                    session
+                })
             }
+            (None, _) => provider::open_on_cpu(&library, options, changed),
         };
-        let (mut session, provider_device) = opened.map_err(for_batch)?;
+        let mut session = opened.map_err(for_batch)?;
         let mut model = Model::new(&session, path, options.batch, &options.overrides)?;
         if changed.is_some() {
             // The number of a picture may be a constant of the file.

@@ -13,27 +13,13 @@ use nmsfilter_core::geometry;
 
 property_enum! {
     /// The processor that runs the model.
-    Provider as "GstOrtInferenceProvider" {
-        #[default]
-        Auto = 0, "auto", "Auto: CUDA if it can be used, else the CPU";
+    Provider as "GstOrtInferenceProvider" for Option of provider::Provider {
+        auto = 0, "Auto: CUDA if it can be used, else the CPU";
         Cpu = 1, "cpu", "CPU";
         Cuda = 2, "cuda", "CUDA: an NVIDIA GPU, or an error";
         TensorRt = 3, "tensorrt",
             "TensorRT: an NVIDIA GPU, or an error; preparing a model takes minutes at each start";
         Plugin = 4, "plugin", "Plugin: the execution provider in provider-library, or an error";
-    }
-}
-
-impl Provider {
-    /// Returns the providers to try, in order. All except the last may fail.
-    pub fn candidates(self) -> &'static [provider::Provider] {
-        match self {
-            Self::Auto => &[provider::Provider::Cuda, provider::Provider::Cpu],
-            Self::Cpu => &[provider::Provider::Cpu],
-            Self::Cuda => &[provider::Provider::Cuda],
-            Self::TensorRt => &[provider::Provider::TensorRt],
-            Self::Plugin => &[provider::Provider::Plugin],
-        }
     }
 }
 

@@ -9,7 +9,6 @@ use gst::subclass::prelude::*;
 use super::imp::OrtInference;
 use super::state::State;
 use crate::inference::CAT;
-use crate::inference::InferenceOptions;
 use crate::inference::error::InferenceError;
 use crate::inference::session::OpenModel;
 use crate::regions::RegionNotice;
@@ -17,7 +16,7 @@ use gstnmsfilter::elements::lock;
 
 /// The batch size above which the element warns if the model runs on the CPU. A CPU is not expected to run a model
 /// for more streams than this.
-const MANY_PICTURES: usize = 32;
+pub(super) const MANY_PICTURES: usize = 32;
 
 nmsfilter_core::texts! {
 /// A notice of settings or a model that are probably a mistake.
@@ -76,21 +75,6 @@ pub fn texts() -> Vec<&'static str> {
 impl OrtInference {
     pub(super) fn warn(&self, notice: impl Into<OrtNotice>) {
         gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{}", notice.into()));
-    }
-
-    /// Warns of a batch in which only one place will be used.
-    pub(super) fn warn_of_batch(&self, options: &InferenceOptions) {
-        if let (Some(batch @ 2..), None) = (options.batch, &options.instance_id) {
-            self.warn(OrtNotice::SingleFrames { batch });
-        }
-    }
-
-    /// Warns of a batch that is too large for a CPU. This happens before the model is opened, because opening it
-    /// runs a full batch.
-    pub(super) fn warn_of_large_batch(&self, options: &InferenceOptions) {
-        if let Some(batch) = options.batch.filter(|&batch| batch > MANY_PICTURES) {
-            self.warn(OrtNotice::LargeBatch { batch });
-        }
     }
 
     pub(super) fn warn_of_cpu(&self, why: &InferenceError) {

@@ -11,7 +11,6 @@ use super::enums::{
 };
 use crate::inference::error::{InferenceError, SettingsError};
 use crate::inference::model::{Overrides, constants, numbers};
-use crate::inference::plugin_provider::PluginLibrary;
 use crate::inference::provider_options::ProviderOptions;
 use crate::inference::{InferenceOptions, provider};
 use crate::regions::{MAX_OVERLAP, RegionSettings};
@@ -128,20 +127,18 @@ impl Settings {
         }
     }
 
-    /// Returns the provider library.
+    /// Returns the provider library and its device.
     ///
     /// # Errors
-    /// If it is set for a provider that uses none.
-    fn plugin(&self) -> Result<Option<PluginLibrary>, SettingsError> {
-        let library = self.provider_library.as_ref().filter(|path| !path.is_empty());
-        let device = self.provider_device.clone().filter(|device| !device.is_empty());
-        if self.provider == Provider::Plugin {
-            return Ok(library.map(|path| PluginLibrary { path: PathBuf::from(path), device }));
-        }
-        let unused = match (library, &device) {
-            (Some(_), _) => "provider-library",
-            (None, Some(_)) => "provider-device",
-            (None, None) => return Ok(None),
+    /// If one is set for a provider that uses none.
+    fn plugin(&self) -> Result<[Option<String>; 2], SettingsError> {
+        let set = [&self.provider_library, &self.provider_device]
+            .map(|text| text.clone().filter(|text| !text.is_empty()));
+        let unused = match &set {
+            _ if self.provider == Provider::Plugin => return Ok(set),
+            [None, None] => return Ok(set),
+            [Some(_), _] => "provider-library",
+            [None, Some(_)] => "provider-device",
         };
         Err(SettingsError(format!(
             "{unused} is set, but only provider=plugin uses it; set provider=plugin, or leave \
@@ -156,9 +153,9 @@ impl Settings {
     fn provider_options(&self) -> Result<ProviderOptions, SettingsError> {
         let text = self.provider_options.as_deref().unwrap_or_default();
         let options = ProviderOptions::parse(text)?;
-        match self.provider.candidates() {
+        match self.provider.chosen() {
             _ if options.is_empty() => {}
-            [provider] if *provider != provider::Provider::Cpu => options.check(*provider)?,
+            Some(provider) if provider != provider::Provider::Cpu => options.check(provider)?,
             _ => {
                 return Err(SettingsError(
                     "provider-options is set, but only the providers cuda, tensorrt and plugin \
@@ -201,11 +198,13 @@ impl Settings {
             inputs: constants::parse(self.inputs.as_deref().unwrap_or_default())?,
             signature: self.signature.clone().filter(|name| !["auto", ""].contains(&&**name)),
         };
+        let [provider_library, provider_device] = self.plugin()?;
         Ok(InferenceOptions {
             library: self.library.as_ref().map(PathBuf::from),
             model: PathBuf::from(model),
             overrides,
-            plugin: self.plugin()?,
+            provider_library: provider_library.map(PathBuf::from),
+            provider_device,
             provider_options: self.provider_options()?,
             threads: Some(self.threads as usize).filter(|&threads| threads > 0),
             device: self.cuda_device_id,

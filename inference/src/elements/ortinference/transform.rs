@@ -14,13 +14,14 @@ use gst_video::{VideoInfo, VideoMeta};
 use super::enums::OrtInferenceRegions;
 use super::imp::OrtInference;
 use super::latency::Latency;
+use super::messages::{MANY_PICTURES, OrtNotice};
 use super::schedule::Schedule;
 use super::settings::Settings;
 use super::state::{State, for_each_frame};
 use super::stats::Stats;
 use crate::inference::CAT;
 use crate::inference::error::InferenceError;
-use crate::inference::provider;
+use crate::inference::provider::Provider;
 use crate::inference::{Inference, InferenceOptions};
 use crate::regions::Regions;
 use gstnmsfilter::elements::{lock, not_started, property};
@@ -66,8 +67,11 @@ impl BaseTransformImpl for OrtInference {
             return Ok(());
         }
         let frame = VideoInfo::from_caps(incaps)?;
-        if state.frame.is_none() && !self.has_regions() {
-            self.warn_of_batch(&state.options);
+        if state.frame.is_none()
+            && !self.has_regions()
+            && let (Some(batch @ 2..), None) = (state.options.batch, &state.options.instance_id)
+        {
+            self.warn(OrtNotice::SingleFrames { batch });
         }
         let result = self.set_frame(state, &frame);
         result.map_err(|error| gst::loggable_error!(CAT, "{incaps}: {error}"))?;
@@ -181,19 +185,22 @@ impl OrtInference {
     /// Opens the model with the first provider that can run it.
     fn open(&self, settings: &Settings) -> Result<State, InferenceError> {
         let options = settings.options()?;
-        let candidates = settings.provider.candidates();
-        let (last, others) = candidates.split_last().expect("there is a provider");
-        for provider in others {
-            match Inference::open(&options, *provider, &self.interrupt) {
+        let chosen = settings.provider.chosen();
+        if chosen.is_none() {
+            match Inference::open(&options, Provider::Cuda, &self.interrupt) {
                 Ok(inference) => return Ok(self.state(inference, options, true)),
                 Err(error) if error.is_installation_problem() => self.warn_of_cpu(&error),
-                Err(error) => gst::info!(CAT, imp = self, "not on {}: {error}", provider.name()),
+                Err(error) => gst::info!(CAT, imp = self, "not on a GPU: {error}"),
             }
         }
-        if *last == provider::Provider::Cpu {
-            self.warn_of_large_batch(&options);
+        let provider = chosen.unwrap_or(Provider::Cpu);
+        // Opening the model runs a full batch.
+        if let (Provider::Cpu, Some(batch)) = (provider, options.batch)
+            && batch > MANY_PICTURES
+        {
+            self.warn(OrtNotice::LargeBatch { batch });
         }
-        let inference = Inference::open(&options, *last, &self.interrupt)?;
+        let inference = Inference::open(&options, provider, &self.interrupt)?;
         Ok(self.state(inference, options, false))
     }
 

@@ -40,6 +40,7 @@ use super::error::{InferenceError, SettingsError};
 use super::outputs::Slot;
 use super::provider::Provider;
 use super::session::{InputMemory, OpenModel};
+use gstnmsfilter::elements::lock;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::device::Event;
 
@@ -387,10 +388,6 @@ impl Drop for BatchEntry<'_> {
             Progress::Launched(set, _) => state.sets[set].entries -= 1,
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
