@@ -36,7 +36,7 @@ use super::CAT;
 use super::InferenceOptions;
 use super::error::{InferenceError, SettingsError};
 use super::library::OnnxRuntime;
-use super::model::{ConstantInput, Model, batch_dimension, onnx_type};
+use super::model::{ConstantInput, Model, batch_dimension, constants, onnx_type};
 use super::outputs::{self, AttachedOutput, OutputSet};
 use super::plugin_provider::{self, PluginDevice};
 use super::provider::{self, Provider};
@@ -65,7 +65,7 @@ pub struct ModelSession {
     // The session is dropped before the stream.
     session: Session,
     buffers: Vec<IoBuffers>,
-    constants: Vec<Constant>,
+    constants: Vec<ConstantInput>,
     outputs: Vec<AttachedOutput>,
     /// True if an output has other dimensions in each run, so that no memory is bound to it.
     varies: bool,
@@ -95,9 +95,6 @@ struct GpuBuffers {
     ended: OwnedEvent,
 }
 
-/// The name and the numbers of an input beside the picture.
-pub type Constant = (String, DynTensor);
-
 /// The inputs of a run.
 #[derive(Clone, Copy)]
 pub struct Inputs<'m> {
@@ -106,7 +103,7 @@ pub struct Inputs<'m> {
     /// The pictures.
     pub picture: &'m DynTensor,
     /// The other inputs.
-    pub constants: &'m [Constant],
+    pub constants: &'m [ConstantInput],
 }
 
 impl Inputs<'_> {
@@ -209,13 +206,8 @@ impl ModelSession {
                 .map_err(InferenceError::session)
         };
         let input = new_input()?;
-        let constant = |input: &ConstantInput| Ok((input.name.clone(), input.tensor()?));
-        let constants: Vec<Constant> = model
-            .constants
-            .iter()
-            .map(constant)
-            .collect::<Result<_, _>>()
-            .map_err(InferenceError::session)?;
+        let inputs = &options.overrides.inputs;
+        let constants = constants::describe(session.inputs(), inputs, &model.input)?;
         let mut trial =
             Trial { session: &mut session, model: &model, constants: &constants, provider };
         let mut outputs = trial.outputs(&input).map_err(for_batch)?;

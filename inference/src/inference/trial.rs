@@ -10,11 +10,11 @@ use ort::session::{RunOptions, Session, SessionOutputs};
 use ort::value::{DynTensor, DynTensorValueType, DynValue};
 
 use super::error::{InferenceError, SettingsError};
-use super::model::{self, Model, OutputSpec, onnx_type};
+use super::model::{self, ConstantInput, Model, OutputSpec, onnx_type};
 use super::outputs::AttachedOutput;
 use super::picture::Table;
 use super::provider::Provider;
-use super::session::{Constant, Inputs};
+use super::session::Inputs;
 use nmsfilter_core::signature::Pattern;
 use nmsfilter_core::tensor::ElementType;
 
@@ -25,7 +25,7 @@ pub struct Trial<'s> {
     /// The model's inputs and outputs.
     pub model: &'s Model,
     /// The inputs beside the picture.
-    pub constants: &'s [Constant],
+    pub constants: &'s [ConstantInput],
     /// The provider that runs the model.
     pub provider: Provider,
 }

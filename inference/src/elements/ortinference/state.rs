@@ -55,12 +55,18 @@ impl State {
     }
 
     /// Marks the frame, or each frame of a batch, as passed without inference. Returns the number of frames.
-    pub fn skip(&self, buffer: &mut gst::BufferRef) -> usize {
-        if self.has_streams {
-            return mark_skipped_streams(buffer);
+    pub fn skip(&self, buffer: &mut gst::BufferRef) -> Result<u64, InferenceError> {
+        if !self.has_streams {
+            inference_mark::attach(buffer, false);
+            return Ok(1);
         }
-        inference_mark::attach(buffer, false);
-        1
+        let mut frames = 0;
+        for_each_frame(buffer, &(0..usize::MAX), |_, frame| {
+            inference_mark::attach(frame.make_mut(), false);
+            frames += 1;
+            Ok(())
+        })?;
+        Ok(frames)
     }
 
     /// Runs the model once, on as many of the batch's `frames` as it takes, and attaches the outputs. A frame that
@@ -132,18 +138,4 @@ pub(super) fn for_each_frame(
         process(index - chosen.start, &mut frame)
             .map_err(|error| InferenceError::Stream { number: stream, error: Box::new(error) })
     })
-}
-
-/// Marks each frame of a batch as passed without inference. Returns the number of frames.
-fn mark_skipped_streams(buffer: &mut gst::BufferRef) -> usize {
-    let mut frames = 0;
-    let marked = analytics_batch::try_for_each_frame(buffer, |mut frame| {
-        inference_mark::attach(frame.make_mut(), false);
-        frames += 1;
-        Ok::<_, std::convert::Infallible>(())
-    });
-    match marked {
-        Ok(()) => frames,
-        Err(never) => match never {},
-    }
 }

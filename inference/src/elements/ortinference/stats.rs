@@ -16,9 +16,9 @@ pub(super) struct Stats {
     /// The number of frames on which the model ran.
     frames: u64,
     /// The number of frames that passed without inference.
-    skipped: u64,
+    pub skipped: u64,
     /// The number of buffers that were dropped because they were late.
-    dropped: u64,
+    pub dropped: u64,
     /// The number of inferred frames that had no region to run on.
     without_regions: u64,
     /// The number of regions on which the model ran. A whole frame is a region.
@@ -58,16 +58,6 @@ impl Stats {
         if let Some(gpu_time) = run.gpu_time {
             self.gpu_time.add(gpu_time);
         }
-    }
-
-    /// Counts frames that pass without inference.
-    pub fn count_skipped(&mut self, frames: usize) {
-        self.skipped += frames as u64;
-    }
-
-    /// Counts a buffer that was dropped because it was late.
-    pub fn count_dropped(&mut self) {
-        self.dropped += 1;
     }
 
     /// Returns whether no frame has been counted.

@@ -144,7 +144,7 @@ impl BaseTransformImpl for OrtInference {
         let result = self.parent_submit_input_buffer(is_discont, buffer);
         // With qos=true, the base class drops late buffers here, and posts the message QOS.
         if result == Ok(gst_base::BASE_TRANSFORM_FLOW_DROPPED) {
-            lock(&self.stats).count_dropped();
+            lock(&self.stats).dropped += 1;
         }
         result
     }
@@ -164,9 +164,7 @@ impl BaseTransformImpl for OrtInference {
         let result = if state.schedule.chooses(interval, max_rate, buffer.pts()) {
             self.process_buffer(&mut state, buffer)
         } else {
-            let frames = state.skip(buffer);
-            lock(&self.stats).count_skipped(frames);
-            Ok(())
+            state.skip(buffer).map(|frames| lock(&self.stats).skipped += frames)
         };
         *lock(&self.state) = Some(state);
         if let Err(error) = result {

@@ -16,20 +16,11 @@ use ort::value::{DynTensor, Outlet, TensorElementType, ValueType};
 use super::output::model_tensor;
 use super::protobuf::{all, field, fields};
 use super::{InputSpec, dims_text, numbers, type_text};
-use crate::inference::error::SettingsError;
+use crate::inference::error::{InferenceError, SettingsError};
 use nmsfilter_core::signature::{self, ConstantNumbers, Dim};
 
-/// An input whose numbers are equal in every run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ConstantInput {
-    /// The name of the input.
-    pub name: String,
-    /// The type of its elements.
-    element: TensorElementType,
-    shape: Vec<usize>,
-    /// The elements. They are repeated, if there are more.
-    values: Vec<f64>,
-}
+/// The name of an input whose numbers are equal in every run, and the numbers, in host memory.
+pub type ConstantInput = (String, DynTensor);
 
 /// The numbers that the user has set for an input: name and numbers.
 pub type InputNumbers = (String, Vec<f64>);
@@ -104,7 +95,7 @@ pub fn describe(
     inputs: &[Outlet],
     set: &[InputNumbers],
     picture: &InputSpec,
-) -> Result<Vec<ConstantInput>, SettingsError> {
+) -> Result<Vec<ConstantInput>, InferenceError> {
     let others = inputs.iter().filter(|input| input.name() != picture.name);
     others
         .map(|input| match set.iter().find(|(name, _)| name == input.name()) {
@@ -155,8 +146,9 @@ pub fn are_in_file(path: &Path, name: &str, numbers: ConstantNumbers, size: [u32
         .any(|tensor| field(tensor, 8) == Some(name.as_bytes()) && is_wanted(tensor) == Some(true))
 }
 
-fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, SettingsError> {
-    let wrong = || wrong(input, "a number for each picture, or for each of its pixels".to_owned());
+fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, InferenceError> {
+    let problem = "a number for each picture, or for each of its pixels";
+    let wrong = || wrong(input, problem);
     let (dims, known) = known(input).ok_or_else(wrong)?;
     let [width, height] = picture.size;
     let lengths = dims.iter().map(|dim| match dim {
@@ -169,10 +161,9 @@ fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, Sett
     let stated = input.dtype().tensor_shape().ok_or_else(wrong)?;
     let fits = |(&stated, &length): (&i64, &usize)| stated < 0 || stated == length as i64;
     if !stated.iter().zip(&shape).all(fits) {
-        return Err(wrong());
+        return Err(wrong().into());
     }
-    let values = values(known, picture.size);
-    constant(input, shape, values).ok_or_else(wrong)
+    constant(input, &shape, &values(known, picture.size), problem)
 }
 
 /// Describes an input whose numbers the user has set: for one picture, or for all.
@@ -180,11 +171,9 @@ fn with_numbers(
     input: &Outlet,
     values: &[f64],
     batch: usize,
-) -> Result<ConstantInput, SettingsError> {
-    let wrong = |problem| wrong(input, problem);
-    let Some(stated) = input.dtype().tensor_shape() else {
-        return Err(wrong("a tensor".to_owned()));
-    };
+) -> Result<ConstantInput, InferenceError> {
+    let wrong = |problem: &str| wrong(input, problem);
+    let stated = input.dtype().tensor_shape().ok_or_else(|| wrong("a tensor"))?;
     // The first dimension is usually the batch. Another dynamic one has as many elements as there are numbers.
     let mut shape: Vec<usize> =
         stated.iter().map(|&length| usize::try_from(length).unwrap_or(0)).collect();
@@ -197,18 +186,17 @@ fn with_numbers(
         *length = (values.len() / known).max(1);
     }
     if dynamic.next().is_some() {
-        return Err(wrong("at most one dynamic dimension beside the batch".to_owned()));
+        return Err(wrong("at most one dynamic dimension beside the batch").into());
     }
     let elements: usize = shape.iter().product();
     let is_of_each = shape.first() == Some(&batch) && values.len() * batch == elements;
     if values.len() != elements && !is_of_each {
-        return Err(wrong(format!("{elements} numbers, got {}", values.len())));
+        return Err(wrong(&format!("{elements} numbers, got {}", values.len())).into());
     }
-    let numbers = constant(input, shape, values.to_vec());
-    numbers.ok_or_else(|| wrong("numbers that its type has".to_owned()))
+    constant(input, &shape, values, "numbers that its type has")
 }
 
-fn wrong(input: &Outlet, problem: String) -> SettingsError {
+fn wrong(input: &Outlet, problem: &str) -> SettingsError {
     let (name, found) = (input.name(), type_text(input.dtype()));
     let dims = dims_text(input.dtype().tensor_shape().map_or(&[], |shape| &**shape));
     SettingsError(format!(
@@ -217,11 +205,29 @@ fn wrong(input: &Outlet, problem: String) -> SettingsError {
     ))
 }
 
-/// Returns `None` if numbers of the input's type cannot be made, or if the type does not have one of the numbers.
-fn constant(input: &Outlet, shape: Vec<usize>, values: Vec<f64>) -> Option<ConstantInput> {
-    let element = input.dtype().tensor_type()?;
-    values.iter().try_for_each(|&value| bytes(element, value).map(drop))?;
-    Some(ConstantInput { name: input.name().to_owned(), element, shape, values })
+/// Returns the input with these numbers, which are repeated if it has more elements.
+///
+/// # Errors
+/// If the type of the input does not have one of the numbers, for which `problem` says what is expected, or if memory
+/// cannot be allocated.
+fn constant(
+    input: &Outlet,
+    shape: &[usize],
+    values: &[f64],
+    problem: &str,
+) -> Result<ConstantInput, InferenceError> {
+    let element = input.dtype().tensor_type();
+    let numbers: Option<Vec<_>> = values.iter().map(|&value| bytes(element?, value)).collect();
+    let (Some(element), Some(numbers)) = (element, numbers) else {
+        return Err(wrong(input, problem).into());
+    };
+    let elements = shape.iter().product();
+    let bytes: Vec<u8> = numbers.iter().cycle().take(elements).flatten().copied().collect();
+    let mut tensor =
+        DynTensor::new(&Allocator::default(), element, shape).map_err(InferenceError::session)?;
+    // SAFETY: the tensor is in host memory, and has this many elements of this type.
+    unsafe { tensor.data_ptr_mut().cast::<u8>().copy_from(bytes.as_ptr(), bytes.len()) };
+    Ok((input.name().to_owned(), tensor))
 }
 
 /// The bytes of a number.
@@ -241,21 +247,4 @@ fn bytes(element: TensorElementType, value: f64) -> Option<Vec<u8>> {
         Bool => vec![within(0.0, 1.0)? as u8],
         _ => return None,
     })
-}
-
-impl ConstantInput {
-    /// Returns the numbers as a tensor in host memory.
-    ///
-    /// # Errors
-    /// If memory cannot be allocated.
-    pub fn tensor(&self) -> Result<DynTensor, ort::Error> {
-        let mut tensor = DynTensor::new(&Allocator::default(), self.element, &*self.shape)?;
-        let elements = self.shape.iter().product();
-        let values = self.values.iter().cycle().take(elements);
-        let bytes: Vec<u8> =
-            values.filter_map(|&value| bytes(self.element, value)).flatten().collect();
-        // SAFETY: the tensor is in host memory, and has this many elements of this type.
-        unsafe { tensor.data_ptr_mut().cast::<u8>().copy_from(bytes.as_ptr(), bytes.len()) };
-        Ok(tensor)
-    }
 }

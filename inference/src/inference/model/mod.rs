@@ -2,8 +2,8 @@
 //! Describes a model's inputs and outputs.
 //!
 //! In: the inputs and outputs that ONNX Runtime reports, the model's metadata, the file `MODEL.modelinfo`, and
-//! properties. Out: a [`Model`]: the picture that it takes ([`InputSpec`]), its other inputs ([`ConstantInput`]), and the
-//! outputs to attach ([`OutputSpec`]) with the ids from which `nmsfilter` chooses a decoder.
+//! properties. Out: a [`Model`]: the picture that it takes ([`InputSpec`]), and the outputs to
+//! attach ([`OutputSpec`]) with the ids from which `nmsfilter` chooses a decoder.
 //!
 //! If several sources provide a value, the first source in this list takes precedence: properties, the `.modelinfo`
 //! file, the model's metadata, the model's shapes, the signature of a known exporter, defaults. The defaults are RGB, values
@@ -77,8 +77,6 @@ pub struct Overrides {
 pub struct Model {
     /// The picture that the model takes.
     pub input: InputSpec,
-    /// The other inputs.
-    pub constants: Vec<ConstantInput>,
     /// The outputs that are attached, in the model's order.
     pub outputs: Vec<OutputSpec>,
     /// The names and types of the outputs that cannot be attached.
@@ -170,7 +168,6 @@ impl Model {
             pixels_vary: signature.is_some_and(|it| it.facts.pixels_vary) && !is_known,
             signature,
             info,
-            constants: constants::describe(inputs, &overrides.inputs, &input)?,
             input,
             outputs,
             left_out,
