@@ -3,8 +3,7 @@
 //!
 //! In: detections in pixels of the model's input, and the mapping to the frame. Out: metadata on the buffer. A
 //! [`Region`] is a detection in pixels of the frame. [`attach`] writes it as `GstVideoRegionOfInterestMeta` and,
-//! from GStreamer 1.24 on, as `GstAnalyticsODMtd`; `deepstream` writes it as `NvDsObjectMeta`. `sink`
-//! attaches the regions of all frames of a buffer. `classification` attaches the classes of images to the objects that they
+//! from GStreamer 1.24 on, as `GstAnalyticsODMtd`; `deepstream` writes it as `NvDsObjectMeta`. `classification` attaches the classes of images to the objects that they
 //! are pictures of. Each kind of metadata also gets the details of a region other
 //! than its upright box ([`RegionDetail`]), if it has fields for them.
 
@@ -19,11 +18,10 @@ mod label;
 mod label_file;
 mod mask_area;
 mod mask_buffers;
-mod object_parent;
+pub(crate) mod object_parent;
 mod oriented_pixels;
 mod region;
 mod roi;
-pub(crate) mod sink;
 
 use gst::glib;
 use gst_newer::Capabilities;
@@ -100,26 +98,18 @@ fn first_id(next: u32, first_object: Option<u32>, count: usize) -> u32 {
     }
 }
 
-/// Returns whether regions of interest on `buffer` already have the classes of `images`, if these kinds have regions.
-pub fn has_classes(
-    buffer: &gst::BufferRef,
-    frame: [u32; 2],
-    images: DetailedRegions<'_>,
-    labels: &mut Labels,
-    kinds: Kinds,
-) -> bool {
-    kinds.roi && classification::is_attached(buffer, frame, images, labels)
-}
-
 /// Returns whether metadata of one of these kinds on `buffer` already has a region with the label, the pixels and the
-/// parent of `region`.
+/// parent of the first of `found`, or whether regions of interest already have the classes of its images.
 pub fn is_attached(
     buffer: &gst::BufferRef,
     frame: [u32; 2],
-    region: DetailedRegion<'_>,
+    found: DetailedRegions<'_>,
     labels: &mut Labels,
     kinds: Kinds,
 ) -> bool {
+    let Some(region) = found.iter().next() else {
+        return kinds.roi && classification::is_attached(buffer, frame, found, labels);
+    };
     let label = labels.label(region.region.class).quark;
     if kinds.analytics && analytics::is_attached(buffer, label, frame, region) {
         return true;

@@ -11,7 +11,7 @@ use crate::regions;
 
 /// An object of DeepStream.
 #[derive(Debug)]
-pub(super) struct ParentObject {
+pub(crate) struct ParentObject {
     label: Vec<u8>,
     /// Left, top, width and height in whole pixels.
     pixels: [u32; 4],
@@ -21,7 +21,7 @@ pub(super) struct ParentObject {
 ///
 /// # Errors
 /// If the metadata is damaged.
-pub(super) fn objects(
+pub(crate) fn objects(
     batch: BatchMeta<'_>,
     frame: FrameId,
 ) -> Result<Vec<ParentObject>, DeepStreamError> {
@@ -40,7 +40,7 @@ pub(super) fn objects(
 }
 
 /// Returns `found` with the ids on `buffer` of the objects in which the regions were found.
-pub(super) fn with_ids(
+pub(crate) fn with_ids(
     buffer: &gst::BufferRef,
     objects: &[ParentObject],
     found: &[Region],

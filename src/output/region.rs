@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::classification::ClassifiedImage;
-use super::detailed::{DetailedRegion, DetailedRegions};
+use super::detailed::DetailedRegions;
 use crate::input::region::TensorRegion;
 use nmsfilter_core::decoder::classifier::ClassScore;
 use nmsfilter_core::engine::detail::{Detail, Point};
@@ -229,47 +229,25 @@ impl FrameRegions {
         self.frames.sort_unstable_by_key(|frame| frame.id.index);
     }
 
-    /// Returns the regions of all frames. All frames must have one model.
-    pub fn all(&self) -> DetailedRegions<'_> {
-        let has_visibility = self.frames.first().is_some_and(|frame| frame.has_visibility);
-        self.range(
-            0..self.regions.len(),
-            0..self.details.len(),
-            0..self.classified.len(),
-            has_visibility,
-        )
+    /// Returns the number of regions and classes of all frames.
+    pub fn survivors(&self) -> usize {
+        self.regions.len() + self.classes.len()
     }
 
     /// Each frame and its regions, also frames without a region.
     pub fn frames(&self) -> impl Iterator<Item = (FrameId, DetailedRegions<'_>)> {
         self.frames.iter().map(|frame| {
-            let Frame { id, regions, details, classified, has_visibility } = frame;
-            let [regions, details, classified] = [regions, details, classified].map(Range::clone);
-            (*id, self.range(regions, details, classified, *has_visibility))
+            let found = DetailedRegions {
+                regions: &self.regions[frame.regions.clone()],
+                details: &self.details[frame.details.clone()],
+                points: &self.points,
+                has_visibility: frame.has_visibility,
+                mask_bytes: &self.mask_bytes,
+                classified: &self.classified[frame.classified.clone()],
+                classes: &self.classes,
+            };
+            (frame.id, found)
         })
-    }
-
-    fn range(
-        &self,
-        regions: Range<usize>,
-        details: Range<usize>,
-        classified: Range<usize>,
-        has_visibility: bool,
-    ) -> DetailedRegions<'_> {
-        DetailedRegions {
-            details: &self.details[details],
-            regions: &self.regions[regions],
-            points: &self.points,
-            has_visibility,
-            mask_bytes: &self.mask_bytes,
-            classified: &self.classified[classified],
-            classes: &self.classes,
-        }
-    }
-
-    /// The best region of the first frame that has any, and that frame.
-    pub fn first(&self) -> Option<(FrameId, DetailedRegion<'_>)> {
-        self.frames().find_map(|(frame, regions)| Some((frame, regions.iter().next()?)))
     }
 }
 
@@ -293,7 +271,6 @@ mod tests {
             parent: None,
         };
         let mut regions = FrameRegions::default();
-        assert!(regions.first().is_none());
         let frame = |index| FrameId { index, size: [640, 480], model: 0 };
         regions.add(frame(4), [region(1), region(2)].into_iter());
         regions.add(frame(0), std::iter::empty());
@@ -302,13 +279,9 @@ mod tests {
         let expected: [(usize, &[Region]); 3] =
             [(0, &[]), (2, &[region(3)]), (4, &[region(1), region(2)])];
         assert!(regions.frames().map(|(frame, found)| (frame.index, found.regions)).eq(expected));
-        assert_eq!(
-            regions.first().map(|(frame, found)| (frame, *found.region)),
-            Some((frame(2), region(3)))
-        );
-        assert_eq!(regions.all().regions.len(), 3);
+        assert_eq!(regions.survivors(), 3);
         regions.clear();
-        assert!(regions.all().regions.is_empty() && regions.frames().next().is_none());
+        assert!(regions.survivors() == 0 && regions.frames().next().is_none());
     }
 
     #[test]

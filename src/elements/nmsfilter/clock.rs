@@ -48,11 +48,6 @@ impl Clock {
         self.now += elapsed;
         self.now
     }
-
-    /// The time of the latest buffer.
-    pub fn now(&self) -> Duration {
-        self.now
-    }
 }
 
 #[cfg(test)]

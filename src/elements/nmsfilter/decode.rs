@@ -75,7 +75,7 @@ impl FrameDecoder {
         self.failure.take()
     }
 
-    /// Finds the regions of images whose tensors are of the model `model`, which has this index. Frames whose
+    /// Finds the regions of images whose tensors are of the model `model`. Frames whose
     /// tensors were in the memory of a GPU that has failed are counted as lost.
     ///
     /// # Errors
@@ -84,11 +84,9 @@ impl FrameDecoder {
         &mut self,
         context: DecodeContext<'_>,
         images: Images<'_, '_>,
-        (index, model): (usize, &mut Model),
+        model: &mut Model,
     ) -> Result<(), FrameError> {
-        images
-            .runs()
-            .try_for_each(|run| self.decode_run(context, images, run, (index, &mut *model)))
+        images.runs().try_for_each(|run| self.decode_run(context, images, run, &mut *model))
     }
 
     /// Decodes a range of images. If one run cannot decode several, they are decoded one by one, so that an error is the
@@ -98,16 +96,16 @@ impl FrameDecoder {
         context: DecodeContext<'_>,
         images: Images<'_, '_>,
         run: Range<usize>,
-        (index, model): (usize, &mut Model),
+        model: &mut Model,
     ) -> Result<(), FrameError> {
-        let result = self.try_run(context, images, run.clone(), (index, &mut *model));
+        let result = self.try_run(context, images, run.clone(), &mut *model);
         self.note_failure(context.now);
         let Err(error) = result else { return Ok(()) };
         let stream = images.frame(run.start).stream;
         let is_one_by_one = stream.is_some() || matches!(error, FrameError::OtherInput);
         if run.len() > 1 && is_one_by_one && !images.are_regions() && !error.is_device_error() {
             return run.into_iter().try_for_each(|image| {
-                self.decode_run(context, images, image..image + 1, (index, &mut *model))
+                self.decode_run(context, images, image..image + 1, &mut *model)
             });
         }
         if !self.is_lost_with_gpu(&error, context.now) {
@@ -125,7 +123,7 @@ impl FrameDecoder {
         DecodeContext { element, now }: DecodeContext<'_>,
         images: Images<'_, '_>,
         run: Range<usize>,
-        (index, model): (usize, &mut Model),
+        model: &mut Model,
     ) -> Result<(), FrameError> {
         let Self { engine, regions, counts, notices, mappings, places, .. } = self;
         let tensors = images.tensors(run.clone());
@@ -140,12 +138,12 @@ impl FrameDecoder {
         };
         model
             .update((element, &mut *notices), &**engine, of_model, now)
-            .map_err(|error| error.with_signatures(&model.description().signatures))?;
+            .map_err(|error| error.with_signatures(&model.info.signatures))?;
         if let Output::Classes(_) = model.made().reading.output {
-            return self.classify(DecodeContext { element, now }, images, run, (index, model));
+            return self.classify(DecodeContext { element, now }, images, run, model);
         }
         model.place_images(run.clone().map(|image| images.frame(image)), mappings, places)?;
-        let limit = model.settings().scalars.max_detections;
+        let (index_of_model, limit) = (model.index, model.settings().scalars.max_detections);
         let ModelReading { reading, quantization, region_rules, .. } = model.made();
         let Output::Boxes(detector) = &mut reading.output else {
             unreachable!("classes are above")
@@ -157,11 +155,14 @@ impl FrameDecoder {
         quantization.apply(&mut views);
         let layout = detector.layout(are_separate);
         let outcome = engine.run(Job::new(&views, layout, detector.params(), places))?;
-        let model_index = index;
         let image = |index: usize| {
             let ImageFrame { index: frame, region, .. } = images.frame(run.start + index);
             DecodedImage {
-                frame: FrameId { index: frame, size: mappings[index].frame(), model: model_index },
+                frame: FrameId {
+                    index: frame,
+                    size: mappings[index].frame(),
+                    model: index_of_model,
+                },
                 parent: region.and_then(|region| region.parent),
                 mapping: &mappings[index],
                 place: &places[index],
@@ -185,12 +186,11 @@ impl FrameDecoder {
         context: DecodeContext<'_>,
         images: Images<'_, '_>,
         run: Range<usize>,
-        (index, model): (usize, &mut Model),
+        model: &mut Model,
     ) -> Result<(), FrameError> {
         let (frames, counts) = (self.regions.frame_count(), self.counts);
-        let mut classify = |image: usize| {
-            self.classify_image(context, images, (image, image == run.start), (index, &mut *model))
-        };
+        let mut classify =
+            |image: usize| self.classify_image(context, images, (image, image == run.start), model);
         if let Err(error) = run.clone().try_for_each(&mut classify) {
             self.regions.truncate_classified(frames);
             self.counts = counts;
@@ -207,9 +207,10 @@ impl FrameDecoder {
         DecodeContext { element, now }: DecodeContext<'_>,
         images: Images<'_, '_>,
         (image, is_first): (usize, bool),
-        (index, model): (usize, &mut Model),
+        model: &mut Model,
     ) -> Result<(), FrameError> {
         let Self { regions, counts, notices, .. } = self;
+        let index_of_model = model.index;
         let ModelReading { reading, quantization, .. } = model.made();
         let Output::Classes(classifier) = &mut reading.output else {
             unreachable!("the reading is of classes")
@@ -221,7 +222,7 @@ impl FrameDecoder {
             return Err(SettingsError::from(error).into());
         }
         if is_first || !images.are_regions() {
-            regions.add(FrameId { index: frame, size, model: index }, std::iter::empty());
+            regions.add(FrameId { index: frame, size, model: index_of_model }, std::iter::empty());
             counts.frames += 1;
         }
         let tensors = images.tensors(image..image + 1);
@@ -231,9 +232,7 @@ impl FrameDecoder {
         let (mut is_rejected, mut told) = (false, Vec::new());
         for output in 0..classifier.outputs().len() {
             regions.add_classified(region, output, |found| {
-                let first = found.len();
                 let classified = classifier.classify(output, &views, found, Some(now))?;
-                counts.survivors += found.len() - first;
                 is_rejected |= !classified.is_finite;
                 told.extend(classified.notices);
                 Ok::<(), FrameError>(())

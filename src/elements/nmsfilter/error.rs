@@ -7,7 +7,6 @@ use super::settings::quantization::QuantizationError;
 use super::settings::{LayoutFileError, SettingsError};
 use super::words;
 use crate::input::InputError;
-use crate::output::sink::OutputError;
 use nmsfilter_core::decoder::ChoiceError;
 use nmsfilter_core::engine::EngineError;
 use nmsfilter_core::reading::Refusal;
@@ -35,8 +34,8 @@ pub(super) enum FrameError {
     Quantization(#[from] QuantizationError),
     #[error(transparent)]
     LayoutFile(#[from] LayoutFileError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
+    #[error("regions cannot be attached: {0}")]
+    Attach(#[from] gst::glib::BoolError),
     #[error("a buffer came before caps; expected video caps with width and height first")]
     NoCaps,
     /// The layout of the plan is for a model's input of another size: each frame needs a separate run.
@@ -107,14 +106,13 @@ impl FrameError {
             | Self::Choice(_)
             | Self::Signatures { .. }
             | Self::OtherRegion { .. }
-            | Self::RegionsWithoutModelSize
-            | Self::Output(OutputError::DeepStream(_)) => {
+            | Self::RegionsWithoutModelSize => {
                 gst::error_msg!(gst::StreamError::Format, ("{self}"), ["{context}"])
             }
             Self::Engine(error) if error.is_device_error() => {
                 gst::error_msg!(gst::LibraryError::Failed, ("{self}"), ["{context}"])
             }
-            Self::Engine(_) | Self::OtherInput | Self::Output(_) => {
+            Self::Engine(_) | Self::OtherInput | Self::Attach(_) => {
                 gst::error_msg!(gst::StreamError::Decode, ("{self}"), ["{context}"])
             }
             Self::Stream { .. } => unreachable!("a frame has no streams"),

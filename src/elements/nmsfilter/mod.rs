@@ -9,6 +9,7 @@
 //! region-of-interest metadata, and as `GstAnalyticsODMtd` with GStreamer 1.24 or later. Pixels are not accessed. Place the element upstream of elements that scale or
 //! crop: tensors describe the frame to which they were attached.
 
+mod attach;
 mod clock;
 mod decode;
 pub mod enums;

@@ -15,7 +15,7 @@ use super::NmsFilter;
 use super::clock::SECOND;
 use super::error::FrameError;
 use super::notices::Notices;
-use super::reading::{ModelReading, ModelTensors, TensorModel};
+use super::reading::{ModelReading, ModelTensors};
 use super::setting_notices;
 use super::settings::Settings;
 use super::settings::nvinfer_config::NvinferConfig;
@@ -23,19 +23,25 @@ use crate::elements::property;
 use crate::input::InputError;
 use crate::input::model::{ModelInfo, ModelInput};
 use crate::input::source::ImageFrame;
-use crate::output::Labels;
+use crate::output::{Kinds, Labels};
 use nmsfilter_core::decoder;
 use nmsfilter_core::decoder::classifier::ClassOutput;
 use nmsfilter_core::decoder::model_family::ModelFamily;
 use nmsfilter_core::engine::{Engine, ImagePlace};
 use nmsfilter_core::geometry::Mapping;
-use nmsfilter_core::reading::{BoxReading, ClassReading, Notice, Output};
+use nmsfilter_core::reading::{BoxReading, ClassReading, Notice, Output, Reading};
 use nmsfilter_core::tensor::TensorView;
 
 /// A model, its settings, and how its tensors are read.
 pub(super) struct Model {
     pub labels: Labels,
-    description: TensorModel,
+    /// The index of the model among those of the element.
+    pub index: usize,
+    /// The stream for whose tensors it was made, of a batch of GStreamer's analytics library.
+    pub stream: Option<u32>,
+    /// The caps that describe the model of the latest tensors, and their content.
+    caps: Option<gst::Caps>,
+    pub info: ModelInfo,
     /// The properties' values that were stored last.
     properties: Settings,
     /// The configuration of nvinfer, which applies where a property was not set.
@@ -101,7 +107,10 @@ impl Model {
             properties,
             nvinfer,
             labels,
-            description: TensorModel::default(),
+            index: 0,
+            stream: None,
+            caps: None,
+            info: ModelInfo::default(),
             settings,
             pending: None,
             reading: None,
@@ -110,14 +119,21 @@ impl Model {
         }
     }
 
-    /// Another model of this element.
-    pub fn other(&self) -> Self {
-        Self::new(self.labels.of_file(), self.properties.clone(), self.nvinfer.clone())
+    /// The model of the element with this index, for tensors of a stream.
+    pub fn of_stream(&self, index: usize, stream: u32) -> Self {
+        let (properties, nvinfer) = (self.properties.clone(), self.nvinfer.clone());
+        let model = Self::new(self.labels.of_file(), properties, nvinfer);
+        Self { index, stream: Some(stream), ..model }
     }
 
     /// Returns true if these caps describe the model.
     pub fn has_description(&self, caps: Option<&gst::Caps>) -> bool {
-        self.description.is_described_by(caps)
+        self.caps.as_ref() == caps
+    }
+
+    /// The metadata to attach.
+    pub fn kinds(&self) -> Kinds {
+        self.settings.attach.into()
     }
 
     /// Stores the element's settings if they have changed. They come into force with the next frame
@@ -142,32 +158,31 @@ impl Model {
         &self.settings
     }
 
-    /// Takes the caps that describe the tensors' model, if there are any, and returns its input.
+    /// Takes the caps that describe the tensors' model, if there are any, and returns its input. Does not allocate if they
+    /// are equal to those before.
     ///
     /// # Errors
-    /// If they describe no model.
+    /// If they describe no model. The previous model stays.
     pub fn set_description(&mut self, caps: Option<&gst::Caps>) -> Result<ModelInput, InputError> {
-        if self.description.update(caps)? {
-            self.labels.set_model(&self.description.info().labels);
+        if !self.has_description(caps) {
+            let info = caps.map(|caps| ModelInfo::from_caps(caps)).transpose()?;
+            self.info = info.unwrap_or_default();
+            self.labels.set_model(&self.info.labels);
             self.is_stale = true;
         }
-        Ok(self.description.info().input())
-    }
-
-    /// What is known of the tensors' model.
-    pub fn description(&self) -> &ModelInfo {
-        self.description.info()
+        // With a reference to the latest caps, the next comparison is mostly one of addresses.
+        self.caps = caps.cloned();
+        Ok(self.info.input())
     }
 
     /// The family of the tensors' model, if it is known and not a plain detector.
     pub fn family(&self) -> Option<ModelFamily> {
-        let info = self.description.info();
-        ModelFamily::for_task(info.task.as_deref()?, info.end2end)
+        ModelFamily::for_task(self.info.task.as_deref()?, self.info.end2end)
     }
 
     /// How tensors are read with the settings in force.
-    pub fn reading(&self) -> Option<&ModelReading> {
-        self.reading.as_ref()
+    pub fn reading(&self) -> Option<&Reading> {
+        self.reading.as_ref().map(|made| &made.reading)
     }
 
     /// Returns true if a frame with tensors has come since the caps.
@@ -405,8 +420,7 @@ impl Model {
             is_decoder_wrong,
         );
         notices.post(element, of_settings);
-        let of_model = self.description.info().keypoint_layout;
-        let keypoints = self.settings.keypoint_layout.chosen().or(of_model);
+        let keypoints = self.settings.keypoint_layout.chosen().or(self.info.keypoint_layout);
         self.labels.set_choice(detector.choice(), keypoints);
     }
 }

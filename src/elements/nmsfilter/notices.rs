@@ -6,11 +6,13 @@
 
 use std::collections::HashSet;
 use std::mem::{Discriminant, discriminant};
+use std::time::Duration;
 
 use gst_newer::Capabilities;
 
 use super::CAT;
 use super::NmsFilter;
+use super::clock::SECOND;
 use super::enums::{Attach, NmsFilterLetterbox};
 use super::settings::Settings;
 use super::words::{self, ElementNotice, MissingTensors};
@@ -36,6 +38,18 @@ pub(super) struct Notices {
     missing: Option<MissingTensors>,
     /// True if a notice has said why no tensors are decoded.
     is_missing_explained: bool,
+    watch: TensorWatch,
+}
+
+/// Detects that the first second of the stream, or all of a shorter stream, has no tensors.
+#[derive(Debug, Default)]
+enum TensorWatch {
+    #[default]
+    NotStarted,
+    /// No frame since the first one had tensors. The time is of the first frame, or of the segment's first.
+    Missing(Option<Duration>),
+    /// A frame had tensors, or the notice has been posted.
+    Done,
 }
 
 impl Notices {
@@ -106,13 +120,49 @@ impl Notices {
         }
     }
 
-    /// The notice that no buffer of a period had tensors to decode; `None` if another notice has explained it.
-    pub fn no_tensors(&self, period: &'static str) -> Option<ElementNotice> {
-        let missing = self.missing.clone().unwrap_or_else(|| match Capabilities::get().tensors {
+    /// Notes that a buffer had tensors.
+    pub fn set_has_tensors(&mut self) {
+        self.watch = TensorWatch::Done;
+    }
+
+    /// Notes that the buffer of this time had no tensors. Posts a notice once, if the first second of the stream had none.
+    pub fn without_tensors(&mut self, element: &NmsFilter, now: Duration) {
+        let since = match self.watch {
+            TensorWatch::Missing(Some(since)) => since,
+            TensorWatch::NotStarted | TensorWatch::Missing(None) => now,
+            TensorWatch::Done => return,
+        };
+        self.watch = TensorWatch::Missing(Some(since));
+        if now - since >= SECOND {
+            self.no_tensors(element, "first second");
+        }
+    }
+
+    /// The first second begins again, because of a seek.
+    pub fn restart_clock(&mut self) {
+        if let TensorWatch::Missing(since) = &mut self.watch {
+            *since = None;
+        }
+    }
+
+    /// Posts a notice at the end of a stream that is shorter than a second and had no tensors.
+    pub fn finish(&mut self, element: &NmsFilter) {
+        if let TensorWatch::Missing(_) = self.watch {
+            self.no_tensors(element, "stream");
+        }
+    }
+
+    /// Posts that no buffer of a period had tensors to decode, unless another notice has explained it.
+    fn no_tensors(&mut self, element: &NmsFilter, period: &'static str) {
+        self.watch = TensorWatch::Done;
+        if self.is_missing_explained {
+            return;
+        }
+        let missing = self.missing.take().unwrap_or_else(|| match Capabilities::get().tensors {
             Ok(()) => MissingTensors::Any,
             Err(missing) => MissingTensors::AnyWithout { missing },
         });
-        (!self.is_missing_explained).then_some(ElementNotice::NoTensors { period, missing })
+        self.post(element, Some(ElementNotice::NoTensors { period, missing }));
     }
 
     fn is_posted(&self, notice: &ElementNotice) -> bool {

@@ -2,19 +2,19 @@
 //! The state of the element from start to stop.
 //!
 //! In: buffers. Out: these buffers with regions, and counts. A session reads the tensors of a buffer as a list of
-//! images ([`Images`]), which are decoded ([`FrameDecoder`]), and attaches the regions ([`Sink`]). A buffer that is a
-//! frame, a batch of DeepStream and a batch of GStreamer's analytics library differ in the reader and in the target of
+//! images ([`Images`]), which are decoded ([`FrameDecoder`]), and attaches the regions (`attach`). A buffer that is a
+//! frame, a batch of DeepStream and a batch of GStreamer's analytics library differ in the reader and in the [`Target`] of
 //! the regions only.
 
 use std::fmt;
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
-use gst::glib;
 use gst_newer::AnalyticsBatchMeta;
 
 use super::CAT;
 use super::NmsFilter;
+use super::attach::Target;
 use super::clock::Clock;
 use super::decode::{DecodeContext, FrameDecoder};
 use super::error::FrameError;
@@ -22,20 +22,18 @@ use super::model::Model;
 use super::notices;
 use super::settings::Settings;
 use super::settings::nvinfer_config::NvinferConfig;
-use super::stats::FrameCounts;
-use super::words::ElementNotice;
+use super::stats::{FrameCounts, Stats};
 use crate::elements::frame_size;
 use crate::input::InputError;
 use crate::input::Tensors;
 use crate::input::analytics_batch::{self, FrameToRead};
 use crate::input::deepstream::{self, BatchCaps};
+use crate::input::inference_mark;
 use crate::input::region::TensorRegion;
 use crate::input::selection::{Selection, SetReader, SetTensors};
 use crate::input::source::{FrameTensors, ImageFrame, Images, Sources};
 use crate::output::deepstream::ClassColors;
-use crate::output::sink::{ModelOutput, ModelOutputs, Sink, Target};
-use crate::output::{Kinds, Labels, MaskBuffers};
-use nmsfilter_core::decoder::classifier::ClassScore;
+use crate::output::{Labels, MaskBuffers};
 use nmsfilter_core::engine::Engine;
 
 /// The greatest number of frames of a batch of GStreamer's analytics library that one run decodes.
@@ -47,80 +45,19 @@ const MAX_MODELS: usize = 64;
 /// The engine, and everything that is computed once and used for many frames.
 pub(super) struct Session {
     pub(super) decoder: FrameDecoder,
-    models: Models,
+    /// The models whose tensors the element decodes, each at its index. The first is for buffers that are frames and for
+    /// batches of DeepStream; its model can change from buffer to buffer. Each further one is for one model of the frames of
+    /// a batch of GStreamer's analytics library, whose streams can have different models.
+    pub(super) models: Vec<Model>,
     /// The colors of DeepStream's objects.
-    colors: ClassColors,
-    sources: Sources,
+    pub(super) colors: ClassColors,
+    pub(super) sources: Sources,
     /// The caps of the current frame or batch of DeepStream.
     caps: BatchCaps,
     /// True if buffers are batches of GStreamer's analytics library.
-    has_streams: bool,
-    mask_buffers: MaskBuffers,
-    /// The label of each survivor of the last buffer.
-    survivor_labels: Vec<glib::Quark>,
+    pub(super) has_streams: bool,
+    pub(super) mask_buffers: MaskBuffers,
     pub(super) clock: Clock,
-}
-
-/// The models whose tensors the element decodes. The first is for buffers that are frames and for batches of
-/// DeepStream; its model can change from buffer to buffer. Each further one is for one model of the frames of a batch of
-/// GStreamer's analytics library, whose streams can have different models.
-struct Models {
-    models: Vec<Model>,
-    /// For each further model, the stream for whose tensors it was made.
-    streams: Vec<u32>,
-}
-
-impl ModelOutputs for Models {
-    fn output(&mut self, model: usize) -> ModelOutput<'_> {
-        let model = &mut self.models[model];
-        let settings = model.settings();
-        let (kinds, keep_tensors) = (Kinds::from(settings.attach), settings.keep_tensors);
-        ModelOutput { labels: &mut model.labels, kinds, keep_tensors }
-    }
-}
-
-impl Models {
-    /// Forgets the models of batches if there are too many.
-    fn begin_batch(&mut self) {
-        if self.models.len() > MAX_MODELS {
-            self.models.truncate(1);
-            self.streams.clear();
-        }
-    }
-
-    /// The index of the model for tensors of a frame of `stream`. Streams whose tensors and model are equal have one model
-    /// here. Tensors whose shapes change from frame to frame have one per stream. Does not allocate if the model is known.
-    ///
-    /// # Errors
-    /// If the caps of the tensors describe no model.
-    fn select(&mut self, stream: u32, tensors: &Tensors<'_>) -> Result<usize, InputError> {
-        let (caps, views) = (tensors.model(), tensors.views());
-        let further = &self.models[1..];
-        let equal = further.iter().position(|model| {
-            model.has_description(caps)
-                && model
-                    .reading()
-                    .is_some_and(|reading| reading.reading.tensors().has_tensors(&views))
-        });
-        let known = equal.or_else(|| {
-            let is_own = |(model, &of): (&Model, &u32)| {
-                of == stream
-                    && model.has_description(caps)
-                    && model
-                        .reading()
-                        .is_none_or(|reading| reading.reading.tensors().has_ids(&views))
-            };
-            further.iter().zip(&self.streams).position(is_own)
-        });
-        if let Some(position) = known {
-            return Ok(position + 1);
-        }
-        let mut model = self.models[0].other();
-        model.set_description(caps)?;
-        self.models.push(model);
-        self.streams.push(stream);
-        Ok(self.models.len() - 1)
-    }
 }
 
 impl Session {
@@ -135,16 +72,12 @@ impl Session {
         let selection = Selection::new(settings.tensors_from.as_deref());
         Self {
             decoder: FrameDecoder::new(engine),
-            models: Models {
-                models: vec![Model::new(labels, settings, nvinfer)],
-                streams: Vec::new(),
-            },
+            models: vec![Model::new(labels, settings, nvinfer)],
             colors,
             sources: Sources { batches, tensor_sets: SetReader::new(selection) },
             caps: BatchCaps::default(),
             has_streams: false,
             mask_buffers: MaskBuffers::default(),
-            survivor_labels: Vec::new(),
             clock: Clock::default(),
         }
     }
@@ -152,41 +85,20 @@ impl Session {
     /// Stores the element's settings if they have changed. They come into force with the next frame
     /// that has tensors, if they are valid for it.
     pub fn update_settings(&mut self, settings: &Settings) {
-        self.models.models.iter_mut().for_each(|model| model.update_settings(settings));
-    }
-
-    /// The processor on which the engine runs, if the engine has selected it since the last call.
-    pub fn take_description(&mut self) -> Option<String> {
-        self.decoder.engine.take_description()
+        self.models.iter_mut().for_each(|model| model.update_settings(settings));
     }
 
     /// Sets the size of the following frames, and whether they are in NVMM memory.
     pub fn set_caps(&mut self, frame: [u32; 2], is_nvmm: bool) {
         self.caps = BatchCaps { size: Some(frame), is_nvmm };
         self.has_streams = false;
-        self.models.models[0].set_other_caps();
-    }
-
-    /// The following buffers are batches of GStreamer's analytics library.
-    pub fn set_has_streams(&mut self) {
-        self.has_streams = true;
-    }
-
-    /// Adds to `copy` the metadata that DeepStream does not copy from `original`.
-    ///
-    /// # Errors
-    /// If DeepStream's libraries cannot be used, or the metadata is damaged.
-    pub fn complete_copy(
-        &mut self,
-        original: &gst::BufferRef,
-        copy: &mut gst::BufferRef,
-    ) -> Result<(), InputError> {
-        self.sources.batches.complete_copy(original, copy)
+        self.models[0].set_other_caps();
     }
 
     /// Posts the warnings that are due at the end of the stream.
     pub fn end_stream(&mut self, element: &NmsFilter) {
-        for model in &mut self.models.models {
+        self.decoder.notices.finish(element);
+        for model in &mut self.models {
             model.finish(element, &mut self.decoder.notices);
         }
     }
@@ -194,12 +106,21 @@ impl Session {
     /// Begins another segment; without one, continues in the current one after a flush.
     pub fn restart_clock(&mut self, segment: Option<&gst::Segment>) {
         self.clock.restart(segment);
-        self.models.models.iter_mut().for_each(Model::restart_clock);
+        self.decoder.notices.restart_clock();
+        self.models.iter_mut().for_each(Model::restart_clock);
     }
 
-    /// The label of each survivor of the last buffer.
-    pub fn labels(&self) -> impl Iterator<Item = glib::Quark> {
-        self.survivor_labels.iter().copied()
+    /// Counts the survivors of the last buffer by their labels.
+    pub fn count_labels(&mut self, stats: &mut Stats) {
+        for (frame, found) in self.decoder.regions.frames() {
+            let labels = &mut self.models[frame.model].labels;
+            found.regions.iter().for_each(|it| stats.count_label(labels.quark(it.class)));
+            for image in found.classified {
+                for class in &found.classes[image.classes.clone()] {
+                    stats.count_label(labels.quark_of_output(image.output, class.class));
+                }
+            }
+        }
     }
 
     /// Reads the tensors of `buffer`, decodes and suppresses, and attaches the survivors to it, or to the frames of its
@@ -212,8 +133,7 @@ impl Session {
         &mut self,
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
-    ) -> Result<&FrameCounts, FrameError> {
-        self.survivor_labels.clear();
+    ) -> Result<FrameCounts, FrameError> {
         self.decoder.begin();
         let context = DecodeContext { element, now: self.clock.advance(buffer.pts()) };
         let target = if self.has_streams {
@@ -222,13 +142,23 @@ impl Session {
         } else {
             self.decode_buffer(context, buffer)?
         };
-        self.decoder.regions.sort_frames();
-        let all = self.decoder.regions.all();
-        self.decoder.counts.survivors = all.regions.len() + all.classes.len();
+        let FrameDecoder { regions, counts, notices, .. } = &mut self.decoder;
+        regions.sort_frames();
+        counts.survivors = regions.survivors();
+        if counts.frames + counts.frames_lost > 0 {
+            notices.set_has_tensors();
+        } else if counts.frames_without_tensors > 0 {
+            if inference_mark::has_no_regions(buffer) {
+                // There was no region to run the model on, which is no sign of missing tensors.
+                counts.frames_without_tensors = 1;
+            } else {
+                notices.without_tensors(element, context.now);
+            }
+        }
         if let Some(target) = target {
             self.attach(element, buffer, target)?;
         }
-        Ok(&self.decoder.counts)
+        Ok(self.decoder.counts)
     }
 
     /// Finds the regions of a frame, or of the frames of a batch of DeepStream; `None` if the buffer has no tensors.
@@ -238,7 +168,7 @@ impl Session {
         buffer: &gst::BufferRef,
     ) -> Result<Option<Target>, FrameError> {
         let Self { models, sources, decoder, caps, .. } = self;
-        let (element, model) = (context.element, &mut models.models[0]);
+        let (element, model) = (context.element, &mut models[0]);
         let batch = sources.batches.read(buffer, *caps, !model.decoded)?;
         let all_frames = batch.as_ref().map_or(1, |batch| batch.found.all_frames);
         if let Some(batch) = &batch {
@@ -284,7 +214,7 @@ impl Session {
                 }
             }
         };
-        decoder.decode(context, images, (0, model))?;
+        decoder.decode(context, images, model)?;
         let counts = &mut decoder.counts;
         counts.frames_without_tensors = all_frames - counts.frames - counts.frames_lost;
         Ok(Some(Target::of(images)))
@@ -299,7 +229,9 @@ impl Session {
     ) -> Result<(), FrameError> {
         let Self { models, sources, decoder, .. } = self;
         let Some(batch) = buffer.meta::<AnalyticsBatchMeta>() else { return Ok(()) };
-        models.begin_batch();
+        if models.len() > MAX_MODELS {
+            models.truncate(1);
+        }
         let mut waiting = ArrayVec::<FrameTensors<'_>, MAX_FRAMES>::new();
         let mut model_of_waiting = 0;
         for (index, to_read) in analytics_batch::frames(&batch).enumerate() {
@@ -313,8 +245,8 @@ impl Session {
                 decoder.counts.frames_without_tensors += 1;
                 continue;
             }
-            let selected = models.select(to_read.stream, set.first()).map_err(in_stream)?;
-            let model = models.models[selected].set_description(set.model()).map_err(in_stream)?;
+            let selected = select(models, to_read.stream, set.first()).map_err(in_stream)?;
+            let model = models[selected].set_description(set.model()).map_err(in_stream)?;
             let frame =
                 ImageFrame { index, stream, size: stream_size(&to_read), region: None, model };
             let tensors = match set {
@@ -323,8 +255,7 @@ impl Session {
                     // A frame with regions is decoded in a separate run.
                     let images =
                         region_images(frame, regions).map_err(|error| error.in_stream(stream))?;
-                    let model = &mut models.models[selected];
-                    decoder.decode(context, Images::Frames(&images), (selected, model))?;
+                    decoder.decode(context, Images::Frames(&images), &mut models[selected])?;
                     continue;
                 }
             };
@@ -332,9 +263,8 @@ impl Session {
             let is_like =
                 |first: &FrameTensors<'_>| selected == model_of_waiting && first.are_like(&next);
             if waiting.is_full() || !waiting.first().is_none_or(is_like) {
-                let model = &mut models.models[model_of_waiting];
-                let images = Images::Frames(&waiting);
-                decoder.decode(context, images, (model_of_waiting, model))?;
+                let model = &mut models[model_of_waiting];
+                decoder.decode(context, Images::Frames(&waiting), model)?;
                 waiting.clear();
             }
             if waiting.is_empty() {
@@ -343,47 +273,36 @@ impl Session {
             waiting.push(next);
         }
         if !waiting.is_empty() {
-            let model = &mut models.models[model_of_waiting];
-            let images = Images::Frames(&waiting);
-            decoder.decode(context, images, (model_of_waiting, model))?;
+            let model = &mut models[model_of_waiting];
+            decoder.decode(context, Images::Frames(&waiting), model)?;
         }
         Ok(())
     }
+}
 
-    /// Attaches the regions, and removes the tensors unless `keep-tensors` is set.
-    fn attach(
-        &mut self,
-        element: &NmsFilter,
-        buffer: &mut gst::BufferRef,
-        target: Target,
-    ) -> Result<(), FrameError> {
-        let Self { decoder, models, colors, sources, mask_buffers, survivor_labels, .. } = self;
-        let FrameDecoder { regions, notices, .. } = decoder;
-        let mut sink = Sink { target, colors, sources };
-        if let Some((frame, best)) = regions.first() {
-            notices.post_if(element, ElementNotice::RepeatedRegion, || {
-                sink.is_attached(buffer, frame, best, models)
-            });
-        }
-        if let Some((frame, images)) = regions.frames().next()
-            && !images.classified.is_empty()
-        {
-            notices.post_if(element, ElementNotice::RepeatedClasses, || {
-                sink.has_classes(buffer, frame, images, models)
-            });
-        }
-        sink.attach(buffer, regions, models, mask_buffers)?;
-        for (frame, found) in regions.frames() {
-            let labels = &mut models.models[frame.model].labels;
-            survivor_labels.extend(found.regions.iter().map(|region| labels.quark(region.class)));
-            for image in found.classified {
-                let classes = &found.classes[image.classes.clone()];
-                let label = |it: &ClassScore| labels.quark_of_output(image.output, it.class);
-                survivor_labels.extend(classes.iter().map(label));
-            }
-        }
-        Ok(())
+/// The index of the model for tensors of a frame of `stream`. Streams whose tensors and model are equal have one model
+/// here. Tensors whose shapes change from frame to frame have one per stream. Does not allocate if the model is known.
+///
+/// # Errors
+/// If the caps of the tensors describe no model.
+fn select(
+    models: &mut Vec<Model>,
+    stream: u32,
+    tensors: &Tensors<'_>,
+) -> Result<usize, InputError> {
+    let (caps, views) = (tensors.model(), tensors.views());
+    let further = || models.iter().filter(|it| it.stream.is_some() && it.has_description(caps));
+    let is_equal = |it: &&Model| it.reading().is_some_and(|of| of.tensors().has_tensors(&views));
+    let is_own = |it: &&Model| {
+        it.stream == Some(stream) && it.reading().is_none_or(|of| of.tensors().has_ids(&views))
+    };
+    if let Some(known) = further().find(is_equal).or_else(|| further().find(is_own)) {
+        return Ok(known.index);
     }
+    let mut model = models[0].of_stream(models.len(), stream);
+    model.set_description(caps)?;
+    models.push(model);
+    Ok(models.len() - 1)
 }
 
 /// The images of a frame with regions, whose tensors must be alike, so that their boxes can be compared.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts and times since the element started.
 //!
-//! In: the counts of each buffer. Out: the structure for the property and message `stats`, and whether the first second of
-//! the stream, or all of a shorter stream, had no tensors.
+//! In: the counts of each buffer. Out: the structure for the property and message `stats`.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,7 +9,6 @@ use std::time::Duration;
 
 use gst::glib;
 
-use super::clock::SECOND;
 use crate::elements::times::Times;
 use nmsfilter_core::engine::{DeviceWork, Outcome};
 
@@ -28,18 +26,6 @@ pub(super) struct Stats {
     time: Times,
     /// True if a message with the current counts has been posted.
     posted: bool,
-    tensors: TensorWatch,
-}
-
-/// Detects that the first second of the stream, or all of a shorter stream, has no tensors.
-#[derive(Default)]
-enum TensorWatch {
-    #[default]
-    NotStarted,
-    /// No frame since the first one had tensors. The time is of the first frame, or of the segment's first.
-    Missing(Option<Duration>),
-    /// A frame had tensors, or the warning has been posted.
-    Done,
 }
 
 impl Stats {
@@ -55,48 +41,10 @@ impl Stats {
         is_due.then(|| self.structure())
     }
 
-    /// Notes that a buffer had tensors, which were not decoded.
-    pub fn set_has_tensors(&mut self) {
-        self.tensors = TensorWatch::Done;
-    }
-
-    /// Returns true once, at the end of a stream that is shorter than a second and had no tensors.
-    pub fn take_without_tensors(&mut self) -> bool {
-        let is_missing = matches!(self.tensors, TensorWatch::Missing(_));
-        if is_missing {
-            self.tensors = TensorWatch::Done;
-        }
-        is_missing
-    }
-
-    /// The first second begins again, because of a seek.
-    pub fn restart_clock(&mut self) {
-        if let TensorWatch::Missing(since) = &mut self.tensors {
-            *since = None;
-        }
-    }
-
-    /// Counts the frames of a buffer without tensors. Returns true once, if the first second of the stream had
-    /// no tensors. Without a time, they had no region to run the model on, which is no sign of missing tensors.
-    pub fn count_without_tensors(&mut self, frames: usize, now: Option<Duration>) -> bool {
-        self.posted = false;
-        self.counts.frames_without_tensors += frames;
-        let Some(now) = now else { return false };
-        let since = match self.tensors {
-            TensorWatch::Missing(Some(since)) => since,
-            TensorWatch::NotStarted | TensorWatch::Missing(None) => now,
-            TensorWatch::Done => return false,
-        };
-        let is_over = now - since >= SECOND;
-        self.tensors = if is_over { TensorWatch::Done } else { TensorWatch::Missing(Some(since)) };
-        is_over
-    }
-
-    /// Counts the frames of a buffer with tensors that took `time` in the element. The time counts
-    /// if a frame was decoded.
+    /// Counts the frames of a buffer that took `time` in the element. The time counts if a frame was decoded.
     pub fn count(&mut self, outcome: &FrameCounts, time: Duration) {
-        self.set_has_tensors();
-        self.posted = false;
+        // A batch whose streams all have no frame has nothing to count.
+        self.posted &= outcome.all_frames() == 0;
         let counts = &mut self.counts;
         counts.frames += outcome.frames;
         counts.frames_without_tensors += outcome.frames_without_tensors;
@@ -111,11 +59,9 @@ impl Stats {
         }
     }
 
-    /// Counts survivors by their labels.
-    pub fn count_labels(&mut self, labels: impl Iterator<Item = glib::Quark>) {
-        for label in labels {
-            *self.labels.entry(label).or_default() += 1;
-        }
+    /// Counts a survivor with this label.
+    pub fn count_label(&mut self, label: glib::Quark) {
+        *self.labels.entry(label).or_default() += 1;
     }
 
     /// The labels with their counts, the most frequent first.
@@ -173,12 +119,11 @@ impl FrameCounts {
         self.frames + self.frames_without_tensors + self.frames_lost
     }
 
-    /// Adds the frames of a run.
+    /// Adds the frames of a run, but for their survivors.
     pub fn add(&mut self, outcome: &Outcome<'_>) {
         for frame in outcome.groups() {
             self.frames += 1;
             self.candidates += frame.candidates;
-            self.survivors += frame.survivors.len();
             self.rejected += frame.rejected;
         }
         self.engine = outcome.engine();

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use gst::prelude::*;
 use gst::subclass::prelude::*;
@@ -18,11 +18,11 @@ use super::reading::check_caps;
 use super::session::Session;
 use super::settings::SettingsError;
 use super::settings::nvinfer_config::NvinferConfig;
-use super::stats::{FrameCounts, Stats};
+use super::stats::Stats;
 use crate::elements::{
     forward_allocation, frame_size, is_nvmm, lock, not_started, property, wrong_settings,
 };
-use crate::input::{analytics_batch, deepstream, inference_mark};
+use crate::input::{analytics_batch, deepstream};
 use crate::output::Labels;
 use nmsfilter_core::engine;
 
@@ -122,7 +122,7 @@ impl BaseTransformImpl for NmsFilter {
                 crate::input::tensor_meta::copy(shared, copy.make_mut());
                 if let Some(session) = &mut *lock(&self.session) {
                     // A copy has this error, too, and reports it when it is read.
-                    let _ = session.complete_copy(shared, copy.make_mut());
+                    let _ = session.sources.batches.complete_copy(shared, copy.make_mut());
                 }
                 Ok(PrepareOutputBufferSuccess::Buffer(copy))
             }
@@ -139,13 +139,14 @@ impl BaseTransformImpl for NmsFilter {
             return Err(not_started(self.obj().upcast_ref()));
         };
         session.update_settings(&lock(&self.settings));
-        let result = session.process(&self.obj(), buffer).copied();
-        let (failure, now) = (session.decoder.take_failure(), session.clock.now());
-        if result.is_ok() {
-            lock(&self.stats).count_labels(session.labels());
+        let result = session.process(&self.obj(), buffer);
+        let failure = session.decoder.take_failure();
+        match &result {
+            Ok(_) => session.count_labels(&mut lock(&self.stats)),
+            Err(_) => session.decoder.notices.set_has_tensors(),
         }
         let context = result.as_ref().err().map(|_| session.to_string());
-        if let Some(description) = session.take_description() {
+        if let Some(description) = session.decoder.engine.take_description() {
             gst::debug!(CAT, imp = self, "on {description}");
         }
         *lock(&self.session) = Some(session);
@@ -159,15 +160,6 @@ impl BaseTransformImpl for NmsFilter {
             );
         }
         match result {
-            Ok(FrameCounts {
-                frames: 0, frames_lost: 0, frames_without_tensors: frames, ..
-            }) => {
-                // A batch whose streams all have no frame has nothing to count.
-                if frames > 0 {
-                    let has_no_regions = inference_mark::has_no_regions(buffer);
-                    self.count_without_tensors(frames, has_no_regions, now);
-                }
-            }
             Ok(counts) => {
                 gst::trace!(
                     CAT,
@@ -181,7 +173,6 @@ impl BaseTransformImpl for NmsFilter {
                 lock(&self.stats).count(&counts, start.elapsed());
             }
             Err(error) => {
-                lock(&self.stats).set_has_tensors();
                 let properties = property::non_default(self.obj().upcast_ref());
                 let context = format!("{}; {properties}", context.unwrap_or_default());
                 self.post_error_message(error.message(&context));
@@ -194,41 +185,15 @@ impl BaseTransformImpl for NmsFilter {
 
 /// Messages beside errors. No lock is held while one is posted.
 impl NmsFilter {
-    /// Counts the frames of a buffer without tensors. A warning is posted once if the first second of the
-    /// stream has none, unless the frames had no region to run a model on.
-    fn count_without_tensors(&self, frames: usize, has_no_regions: bool, now: Duration) {
-        gst::trace!(CAT, imp = self, "no tensors on this buffer");
-        let now = (!has_no_regions).then_some(now);
-        let frames = if has_no_regions { 1 } else { frames };
-        if lock(&self.stats).count_without_tensors(frames, now) {
-            self.warn_of_missing_tensors("first second");
-        }
-    }
-
     /// The times for which notices wait begin again: with another segment, or after a flush.
     fn restart_clock(&self, segment: Option<&gst::Segment>) {
         if let Some(session) = &mut *lock(&self.session) {
             session.restart_clock(segment);
         }
-        lock(&self.stats).restart_clock();
-    }
-
-    fn warn_of_missing_tensors(&self, period: &'static str) {
-        let session = lock(&self.session);
-        let notice =
-            session.as_ref().and_then(|session| session.decoder.notices.no_tensors(period));
-        drop(session);
-        if let Some(notice) = notice {
-            gst::element_imp_warning!(self, gst::StreamError::Format, ("{notice}"));
-        }
     }
 
     /// Posts the warnings that are due at the end of the stream, and the counts.
     fn end_stream(&self) {
-        let without_tensors = lock(&self.stats).take_without_tensors();
-        if without_tensors {
-            self.warn_of_missing_tensors("stream");
-        }
         let session = lock(&self.session).take();
         if let Some(mut session) = session {
             session.end_stream(&self.obj());
@@ -272,7 +237,7 @@ impl NmsFilter {
             }
         }
         if let Some(session) = lock(&self.session).as_mut() {
-            session.set_has_streams();
+            session.has_streams = true;
         }
         Ok(())
     }

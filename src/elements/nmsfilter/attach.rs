@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Attaches the regions of a buffer.
+//!
+//! In: the regions of each frame of a buffer, and their models with labels and settings. Out: metadata on the buffer, or on
+//! the frames of its batch; and the buffer without the tensors that were decoded, if they are to be removed.
+
+use super::NmsFilter;
+use super::decode::FrameDecoder;
+use super::error::FrameError;
+use super::session::Session;
+use super::words::ElementNotice;
+use crate::input::InputError;
+use crate::input::analytics_batch;
+use crate::input::deepstream::{Found, TensorPlace};
+use crate::input::source::Images;
+use crate::output::deepstream::{self, Task};
+use crate::output::{self, DetailedRegions, object_parent};
+
+/// The buffer or the frames that regions are attached to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target {
+    /// A buffer that is a frame.
+    Frame,
+    /// The frames of a batch of DeepStream. If the batch has one, the buffer is this frame, too.
+    Batch(Found),
+    /// The frames of a batch of GStreamer's analytics library.
+    Streams,
+}
+
+impl Target {
+    /// Returns the buffer or the batch from which `images` were read.
+    pub fn of(images: Images<'_, '_>) -> Self {
+        match images {
+            Images::Frames(_) => Self::Frame,
+            Images::Batch(batch) => Self::Batch(batch.found),
+        }
+    }
+}
+
+impl Session {
+    /// Attaches the regions of each frame, and removes the tensors unless `keep-tensors` is set.
+    ///
+    /// # Errors
+    /// If GStreamer or DeepStream cannot add metadata, or if DeepStream's metadata is damaged.
+    pub(super) fn attach(
+        &mut self,
+        element: &NmsFilter,
+        buffer: &mut gst::BufferRef,
+        target: Target,
+    ) -> Result<(), FrameError> {
+        self.warn_if_repeated(element, buffer, target);
+        let Self { decoder: FrameDecoder { regions, .. }, models, sources, mask_buffers, .. } =
+            self;
+        let Some((frame, mut found)) = regions.frames().next() else { return Ok(()) };
+        let model = &mut models[frame.model];
+        let (kinds, keep_tensors) = (model.kinds(), model.settings().keep_tensors);
+        match target {
+            Target::Frame => {
+                output::attach(buffer, frame.size, found, &mut model.labels, mask_buffers, kinds)?;
+                if !keep_tensors {
+                    sources.tensor_sets.remove(buffer);
+                }
+            }
+            Target::Batch(Found { unique_id, all_frames, place, .. }) => {
+                let (add_objects, remove_tensors) = (kinds.nvds, !keep_tensors);
+                let task = Task { unique_id, add_objects, remove_tensors, place };
+                if let Some(batch) = sources.batches.batch_meta(buffer) {
+                    let (frames, labels) = (regions.frames(), &mut model.labels);
+                    deepstream::attach(batch, frames, labels, &self.colors, task)
+                        .map_err(InputError::from)?;
+                }
+                if all_frames > 1 {
+                    return Ok(());
+                }
+                let with_ids;
+                if place != TensorPlace::Frames
+                    && let Some(batch) = sources.batches.batch_meta(buffer)
+                {
+                    let objects = object_parent::objects(batch, frame).map_err(InputError::from)?;
+                    with_ids = object_parent::with_ids(buffer, &objects, found.regions);
+                    found = DetailedRegions { regions: &with_ids, ..found };
+                }
+                output::attach(buffer, frame.size, found, &mut model.labels, mask_buffers, kinds)?;
+            }
+            Target::Streams => return self.attach_to_streams(buffer),
+        }
+        Ok(())
+    }
+
+    /// Attaches the regions to the frames of a batch of GStreamer's analytics library. A frame that has other references
+    /// is replaced by a copy.
+    fn attach_to_streams(&mut self, buffer: &mut gst::BufferRef) -> Result<(), FrameError> {
+        let mut decoded = self.decoder.regions.frames().peekable();
+        let tensor_sets = &mut self.sources.tensor_sets;
+        let mut index = 0;
+        analytics_batch::try_for_each_frame(buffer, |mut frame| {
+            let found = decoded.next_if(|(id, _)| id.index == index);
+            index += 1;
+            let Some((id, found)) = found else { return Ok(()) };
+            let model = &mut self.models[id.model];
+            let (kinds, keep_tensors) = (model.kinds(), model.settings().keep_tensors);
+            if !keep_tensors {
+                // The reader removes the set that it has read last.
+                tensor_sets.read(frame.buffer())?;
+            }
+            let stream = Some(frame.stream);
+            let (buffer, labels) = (frame.make_mut(), &mut model.labels);
+            output::attach(buffer, id.size, found, labels, &mut self.mask_buffers, kinds)
+                .map_err(|error| FrameError::from(error).in_stream(stream))?;
+            if !keep_tensors {
+                tensor_sets.remove(buffer);
+            }
+            Ok(())
+        })
+    }
+
+    /// Posts a notice if the first frame with a region already has it, or the first with a class already has that.
+    fn warn_if_repeated(
+        &mut self,
+        element: &NmsFilter,
+        buffer: &mut gst::BufferRef,
+        target: Target,
+    ) {
+        let Self { decoder: FrameDecoder { regions, notices, .. }, models, sources, .. } = self;
+        let first = |has: fn(&DetailedRegions<'_>) -> bool| {
+            regions.frames().find(move |(_, found)| has(found))
+        };
+        let first = [
+            (ElementNotice::RepeatedRegion, first(|found| !found.regions.is_empty())),
+            (ElementNotice::RepeatedClasses, first(|found| !found.classified.is_empty())),
+        ];
+        for (notice, found) in first {
+            let Some((frame, found)) = found else { continue };
+            let model = &mut models[frame.model];
+            let (kinds, labels) = (model.kinds(), &mut model.labels);
+            notices.post_if(element, notice, || match target {
+                Target::Frame => output::is_attached(buffer, frame.size, found, labels, kinds),
+                Target::Batch(Found { unique_id, .. }) => {
+                    let batch = sources.batches.batch_meta(buffer).filter(|_| kinds.nvds);
+                    batch.zip(found.iter().next()).is_some_and(|(batch, region)| {
+                        deepstream::is_attached(batch, frame, region, labels, unique_id)
+                    })
+                }
+                Target::Streams => {
+                    buffer.meta::<gst_newer::AnalyticsBatchMeta>().is_some_and(|batch| {
+                        analytics_batch::frames(&batch).nth(frame.index).is_some_and(|read| {
+                            output::is_attached(read.buffer, frame.size, found, labels, kinds)
+                        })
+                    })
+                }
+            });
+        }
+    }
+}
