@@ -117,7 +117,7 @@ impl LockedBatch<'_> {
     }
 
     /// Returns the index of the surface of `frame`.
-    pub fn batch_id(&self, frame: FrameMeta<'_>) -> usize {
+    pub(super) fn batch_id(&self, frame: FrameMeta<'_>) -> usize {
         // SAFETY: the frame has this field in every layout.
         unsafe { frame.0.read::<u32>(frame::BATCH_ID) as usize }
     }
@@ -151,7 +151,7 @@ impl LockedBatch<'_> {
     /// Returns the size to which the muxer has scaled `frame`, or `None` if the frame's metadata does not have it:
     /// the new nvstreammux does not write the size, and a copy of a buffer (for example behind a tee) does not
     /// contain it.
-    pub fn muxed_size(&self, frame: FrameMeta<'_>) -> Option<[u32; 2]> {
+    pub(super) fn muxed_size(&self, frame: FrameMeta<'_>) -> Option<[u32; 2]> {
         // SAFETY: the frame has these fields in every layout.
         let size = unsafe { [frame.0.read(frame::WIDTH), frame.0.read(frame::HEIGHT)] };
         (!size.contains(&0)).then_some(size)

@@ -12,6 +12,7 @@
 
 use std::ffi::CStr;
 
+use super::region::RegionLayout;
 use super::structures::{StructureLayoutError, StructureSizes};
 pub use super::version::Version;
 use nmsfilter_core::tensor::ElementType;
@@ -318,6 +319,9 @@ pub struct StructureLayout {
     pub surface_size: usize,
     /// The size of an `NvBufSurfaceParams`. [`surface::SURFACES`] is an array of these.
     pub surface_params_size: usize,
+    /// The structures of regions of interest. In the versions without them, the number of the type or the place of the
+    /// outputs is not known from published sources.
+    pub regions: Option<RegionLayout>,
 }
 
 /// All layouts, in the order of their versions.
@@ -340,6 +344,7 @@ const V6_0: StructureLayout = StructureLayout {
     roi_meta: None,
     surface_size: 64,
     surface_params_size: 384,
+    regions: None,
 };
 
 const V6_1: StructureLayout = StructureLayout {
@@ -364,6 +369,15 @@ const V8_0: StructureLayout = StructureLayout {
     roi_meta: Some(30),
     surface_size: 72,
     surface_params_size: 416,
+    regions: Some(RegionLayout {
+        batch_meta: 28,
+        size: 240,
+        frame: 176,
+        scale_ratio: [184, 192],
+        offset: [200, 208],
+        user_metas: 224,
+        object: 232,
+    }),
     ..V7_1
 };
 
@@ -376,12 +390,32 @@ const V9_0: StructureLayout = StructureLayout {
     object_text: 240,
     object_label: 344,
     object_user_metas: 480,
+    regions: Some(RegionLayout {
+        batch_meta: 28,
+        size: 248,
+        frame: 184,
+        scale_ratio: [192, 200],
+        offset: [208, 216],
+        user_metas: 232,
+        object: 240,
+    }),
     ..V8_0
 };
 
 /// Returns the range of known versions as text, as in "6.0 to 9.1".
 pub fn known_versions() -> String {
-    Version::range(LAYOUTS[0].first, LAYOUTS[LAYOUTS.len() - 1].last)
+    versions_with(|_| true)
+}
+
+/// Returns the range of versions whose regions of interest are known as text.
+pub fn versions_with_regions() -> String {
+    versions_with(|layout| layout.regions.is_some())
+}
+
+fn versions_with(has: fn(&&StructureLayout) -> bool) -> String {
+    let mut layouts = LAYOUTS.iter().filter(has);
+    let first = layouts.next().expect("some version has it");
+    Version::range(first.first, layouts.next_back().unwrap_or(first).last)
 }
 
 impl StructureLayout {

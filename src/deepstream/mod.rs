@@ -29,10 +29,10 @@ mod version;
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 
 use gst::glib;
 use gst::glib::translate::IntoGlib;
+use once_cell::sync::OnceCell;
 
 use batch::MAX_LIST;
 pub use batch::{BatchMeta, FrameMeta, LockedBatch};
@@ -43,7 +43,7 @@ pub use object::{NewObject, ObjectColors, ObjectMask};
 use record::Record;
 pub use region::{RegionMeta, RegionScaling};
 use structures::{StructureLayoutError, StructureSizes, Structures};
-pub use surface::{NVMM, Surfaces};
+pub use surface::{FrameCaps, NVMM, Surfaces};
 pub use tensor::{LayerMeta, NetworkInfo, TensorMeta};
 
 /// The reason why DeepStream's metadata cannot be used.
@@ -104,55 +104,48 @@ pub fn is_on(buffer: &gst::BufferRef) -> bool {
 }
 
 /// DeepStream's functions, and the structures of a stream's batches.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DeepStream {
-    library: DeepStreamLibraries,
     forced: Option<Version>,
+    /// Opened for the first buffer with DeepStream metadata.
+    library: OnceCell<DeepStreamLibraries>,
     /// The structures of the first batch.
-    structures: OnceLock<Structures>,
+    structures: OnceCell<Structures>,
 }
 
 impl DeepStream {
-    /// Opens the libraries. The structures have the layout of the version `forced`, if there is one, or of the
-    /// version that the libraries report.
-    ///
-    /// # Errors
-    /// If a library or a function is missing.
-    pub fn open(forced: Option<Version>) -> Result<Self, DeepStreamError> {
-        let library = DeepStreamLibraries::open()?;
-        Ok(Self { library, forced, structures: OnceLock::new() })
+    /// The structures have the layout of the version `forced`, if there is one, or of the version that the libraries
+    /// report. No library is opened yet.
+    pub fn new(forced: Option<Version>) -> Self {
+        Self { forced, ..Self::default() }
     }
 
     /// Returns the batch of video frames on `buffer`, or `None` if the buffer has no such batch.
     ///
     /// # Errors
-    /// If the structures of the first batch are unknown.
+    /// If the buffer has DeepStream metadata, and a library or a function is missing, or the structures of the first batch
+    /// are unknown.
     pub fn batch<'a>(
         &'a self,
         buffer: &'a gst::BufferRef,
     ) -> Result<Option<BatchMeta<'a>>, DeepStreamError> {
+        if !is_on(buffer) {
+            return Ok(None);
+        }
+        let library = self.library.get_or_try_init(DeepStreamLibraries::open)?;
         // SAFETY: the function only reads the buffer's list of metadata.
-        let batch = unsafe { (self.library.gst_buffer_get_nvds_batch_meta)(buffer.as_mut_ptr()) };
+        let batch = unsafe { (library.gst_buffer_get_nvds_batch_meta)(buffer.as_mut_ptr()) };
         // SAFETY: the batch belongs to the buffer.
         let Some(batch) = NonNull::new(batch).and_then(|batch| unsafe { video_batch(batch) })
         else {
             return Ok(None);
         };
-        let structures = match self.structures.get() {
-            Some(structures) => structures,
-            None => {
-                let structures = self.recognize(batch)?;
-                self.structures.get_or_init(|| structures)
-            }
-        };
-        Ok(Some(BatchMeta::new(&self.library, structures, batch)))
-    }
-
-    /// Determines the structures of a batch.
-    fn recognize(&self, batch: Record) -> Result<Structures, DeepStreamError> {
-        // SAFETY: `batch` is a batch.
-        let sizes = unsafe { StructureSizes::from_pools(batch) }?;
-        Structures::recognize(self.forced.or_else(|| self.library.version()), sizes)
+        let structures = self.structures.get_or_try_init(|| {
+            // SAFETY: `batch` is a batch.
+            let sizes = unsafe { StructureSizes::from_pools(batch) }?;
+            Structures::recognize(self.forced.or_else(|| library.version()), sizes)
+        })?;
+        Ok(Some(BatchMeta::new(library, structures, batch)))
     }
 }
 

@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch, MAX_LIST};
 use super::found_object::ObjectMeta;
-use super::layout::{StructureField, Version, batch, user};
+use super::layout::{StructureField, batch, user};
 use super::object::RECT;
 use super::record::Record;
 
@@ -22,56 +22,20 @@ pub const REGIONS: usize = 32;
 /// The structures of regions of interest in some versions. `NvDsRoiMeta` begins with its rectangle.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RegionLayout {
-    /// The first version with this layout.
-    pub first: Version,
-    /// The last version with this layout.
-    pub last: Version,
     /// `NvDsBaseMeta::meta_type` of a `GstNvDsPreProcessBatchMeta` (`NVDS_PREPROCESS_BATCH_META`).
     pub batch_meta: i32,
     /// The size of an `NvDsRoiMeta`.
     pub size: usize,
-    frame: usize,
+    pub(super) frame: usize,
     /// `gdouble`, for x and y.
-    scale_ratio: [usize; 2],
+    pub(super) scale_ratio: [usize; 2],
     /// `gdouble`, for x and y.
-    offset: [usize; 2],
-    user_metas: usize,
-    object: usize,
+    pub(super) offset: [usize; 2],
+    pub(super) user_metas: usize,
+    pub(super) object: usize,
 }
 
-/// All layouts. In earlier versions, the number of the type or the place of the outputs is not known from published
-/// sources.
-pub const REGION_LAYOUTS: [RegionLayout; 2] = [
-    RegionLayout {
-        first: Version::new(8, 0),
-        last: Version::new(8, 0),
-        batch_meta: 28,
-        size: 240,
-        frame: 176,
-        scale_ratio: [184, 192],
-        offset: [200, 208],
-        user_metas: 224,
-        object: 232,
-    },
-    RegionLayout {
-        first: Version::new(9, 0),
-        last: Version::new(9, 1),
-        batch_meta: 28,
-        size: 248,
-        frame: 184,
-        scale_ratio: [192, 200],
-        offset: [208, 216],
-        user_metas: 232,
-        object: 240,
-    },
-];
-
 impl RegionLayout {
-    /// Returns the layout of `version`, or `None` if it is not known.
-    pub fn for_version(version: Version) -> Option<&'static Self> {
-        REGION_LAYOUTS.iter().find(|layout| (layout.first..=layout.last).contains(&version))
-    }
-
     /// The fields of an `NvDsRoiMeta`.
     pub fn fields(&self) -> impl Iterator<Item = StructureField> {
         [
@@ -107,12 +71,9 @@ pub struct RegionScaling {
 }
 
 impl LockedBatch<'_> {
-    /// Returns the layout of regions of interest. For an assumed layout, it is the version's whose structures are
-    /// assumed. `None` if it is not known.
-    pub fn region_layout(&self) -> Option<&'static RegionLayout> {
-        let structures = self.0.structures;
-        let assumed = structures.assumption.map(|_| structures.layout.last);
-        RegionLayout::for_version(assumed.unwrap_or(structures.version))
+    /// Returns whether the structures of regions of interest are known.
+    pub fn knows_regions(&self) -> bool {
+        self.layout().regions.is_some()
     }
 
     /// Returns the regions of interest of all frames, in the order in which they were attached; none if their layout is
@@ -122,7 +83,7 @@ impl LockedBatch<'_> {
     /// If the metadata is damaged.
     pub fn regions(&self) -> Result<Vec<RegionMeta<'_>>, DeepStreamError> {
         let mut regions = Vec::new();
-        let Some(layout) = self.region_layout() else { return Ok(regions) };
+        let Some(layout) = &self.layout().regions else { return Ok(regions) };
         let version = self.version();
         // SAFETY: the batch has this field in every layout.
         for meta in unsafe { self.list(self.0.batch, batch::USER_METAS, "user metadata") } {

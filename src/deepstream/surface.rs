@@ -11,13 +11,21 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use super::BatchMeta;
-use super::batch::MAX_LIST;
+use super::batch::{BatchMeta, FrameMeta, LockedBatch, MAX_LIST};
 use super::layout::{surface, surface_params};
 use super::record::Record;
 
 /// The caps feature of buffers in NVMM memory.
 pub const NVMM: &str = "memory:NVMM";
+
+/// The properties of a buffer's caps that matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameCaps {
+    /// The width and height in pixels; of a batch, those of the frames of one source.
+    pub size: [u32; 2],
+    /// True if the frames are in NVMM memory.
+    pub is_nvmm: bool,
+}
 
 /// The maximum side of a surface in pixels; no hardware supports more.
 const MAX_SURFACE_SIDE: u32 = 65_535;
@@ -35,15 +43,19 @@ pub struct Surfaces<'a> {
 }
 
 impl BatchMeta<'_> {
-    /// Returns the surfaces of `buffer`, which this batch belongs to. Returns `None` if the memory does not have
-    /// the size of an `NvBufSurface`, or if its content cannot be one. If the layout is an assumption, the memory
+    /// Returns the surfaces of `buffer`, which this batch belongs to. Returns `None` if the buffer is not in NVMM memory, if
+    /// the memory does not have the size of an `NvBufSurface`, or if its content cannot be one. If the layout is an assumption, the memory
     /// must have exactly the expected size (as the memory of DeepStream's elements has), because the sizes in the
     /// pools do not confirm this structure.
     ///
     /// # Safety
-    /// The caps of the buffer must have the feature [`NVMM`].
-    pub unsafe fn surfaces<'a>(&self, buffer: &'a gst::BufferRef) -> Option<Surfaces<'a>> {
-        if buffer.n_memory() != 1 {
+    /// `caps` must be those of the buffer.
+    pub unsafe fn surfaces<'a>(
+        &self,
+        buffer: &'a gst::BufferRef,
+        caps: Option<FrameCaps>,
+    ) -> Option<Surfaces<'a>> {
+        if !caps.is_some_and(|caps| caps.is_nvmm) || buffer.n_memory() != 1 {
             return None;
         }
         let memory = buffer.peek_memory(0).map_readable().ok()?;
@@ -68,10 +80,21 @@ impl BatchMeta<'_> {
     }
 }
 
+impl LockedBatch<'_> {
+    /// Returns the size of `frame`: the size of its surface, or else the size in its metadata.
+    ///
+    /// nvinfer scales the surface that it gets, regardless of metadata and caps. The metadata has the size that the
+    /// old nvstreammux wrote, but a later element may have changed the frame's size.
+    pub fn size(&self, frame: FrameMeta<'_>, surfaces: Option<&Surfaces<'_>>) -> Option<[u32; 2]> {
+        let surface = surfaces.and_then(|all| all.size(self.batch_id(frame)));
+        surface.or_else(|| self.muxed_size(frame))
+    }
+}
+
 impl Surfaces<'_> {
     /// Returns the width and height of the surface with this index, which is the `batch_id` of a frame. `None` if
     /// there is no such surface, or if it has no pixels.
-    pub fn size(&self, index: usize) -> Option<[u32; 2]> {
+    fn size(&self, index: usize) -> Option<[u32; 2]> {
         if index >= self.filled {
             return None;
         }

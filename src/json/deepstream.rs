@@ -5,9 +5,9 @@
 
 use super::object::{Confidence, Label, Object, normalized};
 use super::runs::{self, MaskRuns};
-use super::{FrameCaps, FrameDetections, Rtp};
+use super::{FrameDetections, Rtp};
 use crate::deepstream::{
-    BatchMeta, DeepStreamError, FoundMask, FoundObject, FrameMeta, LockedBatch,
+    BatchMeta, DeepStreamError, FoundMask, FoundObject, FrameCaps, FrameMeta, LockedBatch,
 };
 use crate::output::oriented_pixels;
 use nmsfilter_core::geometry::OrientedBox;
@@ -22,14 +22,12 @@ pub(super) fn read(
     caps: FrameCaps,
     streams: &mut Vec<FrameDetections>,
 ) -> Result<(), DeepStreamError> {
-    // SAFETY: the buffer has NVMM memory.
-    let surfaces = caps.is_nvmm.then(|| unsafe { batch.surfaces(buffer) }).flatten();
+    // SAFETY: the caps are those of the buffer.
+    let surfaces = unsafe { batch.surfaces(buffer, Some(caps)) };
     let batch = batch.lock();
     for frame in batch.frames()? {
         let frame = frame?;
-        // `nmsfilter` uses this rule, too, to find the frame size to which it scales boxes.
-        let surface = surfaces.as_ref().and_then(|all| all.size(batch.batch_id(frame)));
-        let size = surface.or_else(|| batch.muxed_size(frame)).unwrap_or(caps.size);
+        let size = batch.size(frame, surfaces.as_ref()).unwrap_or(caps.size);
         streams.push(FrameDetections {
             stream_index: batch.pad_index(frame),
             stream_id: batch.source_id(frame).to_string(),

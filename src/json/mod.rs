@@ -60,26 +60,15 @@ mod runs;
 mod segmentation;
 
 use crate::deepstream::layout::Version;
-use crate::deepstream::{DeepStream, DeepStreamError};
+use crate::deepstream::{DeepStream, DeepStreamError, FrameCaps};
 
 pub use line::Line;
 use object::Object;
 
-/// The properties of a buffer's caps that matter here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FrameCaps {
-    /// The width and height in pixels.
-    pub size: [u32; 2],
-    /// True if the frames are in NVMM memory.
-    pub is_nvmm: bool,
-}
-
 /// The detections of a buffer. One value is used for all buffers, so that its memory is allocated once.
 #[derive(Debug, Default)]
 pub struct Detections {
-    deepstream: Option<DeepStream>,
-    /// The DeepStream version whose structures are used; `None` for the version that the libraries report.
-    forced: Option<Version>,
+    deepstream: DeepStream,
     /// The objects of a buffer without a batch.
     objects: Vec<Object>,
     /// The frames of a batch.
@@ -129,7 +118,7 @@ impl From<u64> for Rtp {
 impl Detections {
     /// Creates an empty value. With `forced`, DeepStream's structures have the layout of this version.
     pub fn new(forced: Option<Version>) -> Self {
-        Self { forced, ..Self::default() }
+        Self { deepstream: DeepStream::new(forced), ..Self::default() }
     }
 
     /// Reads the metadata of `buffer`.
@@ -146,21 +135,14 @@ impl Detections {
         self.streams.clear();
         self.is_batch = false;
         self.read_regions(buffer, caps.size);
-        if crate::deepstream::is_on(buffer) {
-            let opened = match self.deepstream.take() {
-                Some(opened) => opened,
-                None => DeepStream::open(self.forced)?,
-            };
-            let opened = self.deepstream.insert(opened);
-            if let Some(batch) = opened.batch(buffer)? {
-                self.is_batch = true;
-                deepstream::read(batch, buffer, caps, &mut self.streams)?;
-                // If a batch has a single frame, `nmsfilter` can also attach the objects to the buffer itself.
-                if let [only] = &mut self.streams[..]
-                    && only.objects.is_empty()
-                {
-                    std::mem::swap(&mut only.objects, &mut self.objects);
-                }
+        if let Some(batch) = self.deepstream.batch(buffer)? {
+            self.is_batch = true;
+            deepstream::read(batch, buffer, caps, &mut self.streams)?;
+            // If a batch has a single frame, `nmsfilter` can also attach the objects to the buffer itself.
+            if let [only] = &mut self.streams[..]
+                && only.objects.is_empty()
+            {
+                std::mem::swap(&mut only.objects, &mut self.objects);
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use gstnmsfilter::deepstream::layout::{
     DATA_TYPES, FRAME_META, LABEL_SIZE, LAYOUTS, MAX_DIMS, OBJECT_META, StructureLayout,
     TENSOR_OUTPUT_META, UNTRACKED_OBJECT_ID, USER_META, Version, element_type,
 };
-use gstnmsfilter::deepstream::region::{REGIONS, RegionLayout};
+use gstnmsfilter::deepstream::region::REGIONS;
 
 use crate::libraries::{VERSIONS, nvidia_headers};
 use crate::support::project;
@@ -55,7 +55,7 @@ fn assertions(layout: &StructureLayout) -> String {
     equal("UNTRACKED_OBJECT_ID", UNTRACKED_OBJECT_ID);
     equal("sizeof(NvBufSurface)", layout.surface_size as u64);
     equal("sizeof(NvBufSurfaceParams)", layout.surface_params_size as u64);
-    if let Some(regions) = RegionLayout::for_version(layout.last) {
+    if let Some(regions) = &layout.regions {
         for field in regions.fields() {
             equal(&format!("offsetof(NvDsRoiMeta, {})", field.name), field.offset as u64);
         }

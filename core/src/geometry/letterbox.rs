@@ -12,6 +12,7 @@ use crate::named::named;
 
 named! {
     /// How a video frame is scaled to the model's input.
+    #[derive(PartialOrd, Ord)]
     #[non_exhaustive]
     pub enum Letterbox {
         /// Each axis by its own ratio, without borders.

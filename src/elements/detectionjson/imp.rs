@@ -15,13 +15,13 @@ use serde_json::value::RawValue;
 use super::settings::{Settings, SettingsError};
 use super::undecoded;
 use super::upstream::Files;
-use crate::deepstream::DeepStreamError;
+use crate::deepstream::{DeepStreamError, FrameCaps};
 use crate::elements::property::{self, Properties};
 use crate::elements::{
     any_video, frame_size, is_nvmm, lock, not_started, pad_templates, wrong_settings,
 };
 use crate::input::inference_mark;
-use crate::json::{Detections, FrameCaps, Line};
+use crate::json::{Detections, Line};
 
 crate::debug_category!(CAT, "detectionjson", "JSON of detections");
 

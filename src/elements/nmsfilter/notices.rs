@@ -16,7 +16,7 @@ use super::clock::SECOND;
 use super::enums::{Attach, NmsFilterLetterbox};
 use super::settings::Settings;
 use super::words::{self, ElementNotice, MissingTensors};
-use crate::deepstream::structures::Assumption;
+use crate::deepstream::structures::{Assumption, Structures};
 use crate::input::deepstream::{Batch, Elsewhere};
 use crate::input::selection::{Selection, Sets};
 use crate::output::Labels;
@@ -193,8 +193,8 @@ pub(super) fn of_limit(limit: usize, survivors: usize) -> Option<ElementNotice> 
 }
 
 fn of_batch(batch: &Batch<'_>, settings: &Settings) -> impl Iterator<Item = ElementNotice> {
-    let (found, version) = (&batch.found, batch.version());
-    let structures = batch.assumption().map(|(assumption, layout)| match assumption {
+    let (found, &Structures { version, layout, assumption }) = (&batch.found, batch.structures());
+    let structures = assumption.map(|assumption| match assumption {
         Assumption::UnknownVersion => ElementNotice::UnknownVersion { version, layout },
         Assumption::NoVersion => ElementNotice::NoVersion { layout },
     });

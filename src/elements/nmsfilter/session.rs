@@ -23,11 +23,12 @@ use super::notices;
 use super::settings::Settings;
 use super::settings::nvinfer_config::NvinferConfig;
 use super::stats::{FrameCounts, Stats};
+use crate::deepstream::FrameCaps;
 use crate::elements::frame_size;
 use crate::input::InputError;
 use crate::input::Tensors;
 use crate::input::analytics_batch::{self, FrameToRead};
-use crate::input::deepstream::{self, BatchCaps};
+use crate::input::deepstream;
 use crate::input::inference_mark;
 use crate::input::region::TensorRegion;
 use crate::input::selection::{Selection, SetReader, SetTensors};
@@ -53,7 +54,7 @@ pub(super) struct Session {
     pub(super) colors: ClassColors,
     pub(super) sources: Sources,
     /// The caps of the current frame or batch of DeepStream.
-    caps: BatchCaps,
+    caps: Option<FrameCaps>,
     /// True if buffers are batches of GStreamer's analytics library.
     pub(super) has_streams: bool,
     pub(super) mask_buffers: MaskBuffers,
@@ -75,7 +76,7 @@ impl Session {
             models: vec![Model::new(labels, settings, nvinfer)],
             colors,
             sources: Sources { batches, tensor_sets: SetReader::new(selection) },
-            caps: BatchCaps::default(),
+            caps: None,
             has_streams: false,
             mask_buffers: MaskBuffers::default(),
             clock: Clock::default(),
@@ -89,8 +90,8 @@ impl Session {
     }
 
     /// Sets the size of the following frames, and whether they are in NVMM memory.
-    pub fn set_caps(&mut self, frame: [u32; 2], is_nvmm: bool) {
-        self.caps = BatchCaps { size: Some(frame), is_nvmm };
+    pub fn set_caps(&mut self, size: [u32; 2], is_nvmm: bool) {
+        self.caps = Some(FrameCaps { size, is_nvmm });
         self.has_streams = false;
         self.models[0].set_other_caps();
     }
@@ -186,7 +187,7 @@ impl Session {
                     return Err(FrameError::RegionsWithoutModelSize);
                 }
                 if !model.has_reading() {
-                    let (version, found) = (batch.version(), batch.found);
+                    let (version, found) = (batch.structures().version, batch.found);
                     gst::debug!(CAT, obj = element, "DeepStream {version}, {found:?}");
                 }
                 Images::Batch(batch)
@@ -200,8 +201,8 @@ impl Session {
                     return Ok(None);
                 }
                 let model = model.set_description(set.model())?;
-                let frame =
-                    ImageFrame { index: 0, stream: None, size: caps.size, region: None, model };
+                let size = caps.map(|caps| caps.size);
+                let frame = ImageFrame { index: 0, stream: None, size, region: None, model };
                 match set {
                     SetTensors::Frame(tensors) => {
                         frame_image = [FrameTensors { frame, tensors }];
@@ -337,8 +338,8 @@ fn stream_size(frame: &FrameToRead<'_>) -> Option<[u32; 2]> {
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "engine {}, ", self.decoder.engine.name())?;
-        match self.caps.size {
-            Some([width, height]) => write!(f, "frame {width}x{height}"),
+        match self.caps {
+            Some(FrameCaps { size: [width, height], .. }) => write!(f, "frame {width}x{height}"),
             None => f.write_str("no frame"),
         }
     }

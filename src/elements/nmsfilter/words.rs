@@ -2,8 +2,7 @@
 //! The element's words: its properties in the texts of the core, and the texts of its own notices.
 
 use super::error::FrameError;
-use crate::deepstream::layout::{StructureLayout, Version};
-use crate::deepstream::region::REGION_LAYOUTS;
+use crate::deepstream::layout::{StructureLayout, Version, versions_with_regions};
 use crate::input::MAX_TENSORS;
 use crate::input::deepstream::OutsideObject;
 use crate::output::Labels;
@@ -169,9 +168,9 @@ pub(super) enum ElementNotice {
     )]
     OnRegions { id: u32 },
     #[error(
-        "the tensors are attached to regions of interest, whose structures are known for DeepStream {} to {}, not for \
+        "the tensors are attached to regions of interest, whose structures are known for DeepStream {}, not for \
          {version}; set input-tensor-meta=0 in nvinfer's configuration",
-        REGION_LAYOUTS[0].first, REGION_LAYOUTS[REGION_LAYOUTS.len() - 1].last
+        versions_with_regions()
     )]
     OnUnknownRegions { version: Version },
     #[error(

@@ -8,10 +8,8 @@ use super::crop::cropped;
 use super::layer::Layer;
 use super::memory::{Addresses, LayerMemory};
 use super::region_fits::RegionFits;
-use super::{BatchImage, Elsewhere, Found, OutsideObject, TensorPlace, has_size};
-use crate::deepstream::{
-    DeepStreamError, FrameMeta, LayerMeta, LockedBatch, NetworkInfo, Surfaces, TensorMeta,
-};
+use super::{BatchImage, Elsewhere, Found, NetworkInput, OutsideObject, TensorPlace};
+use crate::deepstream::{DeepStreamError, FrameMeta, LayerMeta, LockedBatch, Surfaces, TensorMeta};
 use crate::input::region::TensorRegion;
 use crate::input::{InputError, MAX_TENSORS};
 
@@ -42,9 +40,7 @@ impl Collector<'_> {
             self.found.all_frames += 1;
             if let Some(tensor) = self.select(batch, batch.tensors(frame))? {
                 let size = self.size(batch, frame)?.map(even);
-                let model = batch.model(tensor);
-                let image = BatchImage { frame: index, size, region: None, model, first: 0 };
-                self.add_image(batch, image, tensor)?;
+                self.add_image(batch, (index, size, None), tensor)?;
             }
         }
         if self.images.is_empty() && is_selected {
@@ -88,19 +84,13 @@ impl Collector<'_> {
                 self.found.outside = Some(OutsideObject { rect, frame: size });
                 continue;
             };
-            let region = Some(TensorRegion::new(pixels).with_parent(number_of(position, count)));
-            // In a copy that does not have the model's size, all of these numbers can have any value.
-            let model = Some(batch.model(tensor)).filter(|model| has_size(*model));
-            let model = model.unwrap_or_default();
+            let region = TensorRegion::new(pixels).with_parent(number_of(position, count));
             // The boxes of a frame are compared with each other, so they must be of one model.
+            let model = NetworkInput::from(batch.model(tensor));
             if self.images.get(first).is_some_and(|image| image.model != model) {
                 return Err(different_models(index, self.found.unique_id));
             }
-            self.add_image(
-                batch,
-                BatchImage { frame: index, size, region, model, first: 0 },
-                tensor,
-            )?;
+            self.add_image(batch, (index, size, Some(region)), tensor)?;
         }
         Ok(())
     }
@@ -120,14 +110,14 @@ impl Collector<'_> {
                 self.found.outside = Some(OutsideObject { rect, frame: size });
                 continue;
             };
-            let model = batch.model(tensor);
-            if !has_size(model) {
+            let model = NetworkInput::from(batch.model(tensor)).size;
+            let Some(input) = model else {
                 return Err(InputError::DeepStream { problem: NO_MODEL_SIZE.to_owned() });
-            }
-            if self.images.first().is_some_and(|image| image.model.size != model.size) {
+            };
+            if self.images.first().is_some_and(|image| image.model.size != model) {
                 return Err(different_models(index, self.found.unique_id));
             }
-            fits.add(pixels.size(), model.size, batch.region_scaling(region))?;
+            fits.add(pixels.size(), input, batch.region_scaling(region))?;
             let mut region_of_frame = TensorRegion::new(pixels);
             let objects = batch.object_list(frame);
             let count = objects.clone().count();
@@ -135,17 +125,12 @@ impl Collector<'_> {
             if let Some(position) = position {
                 region_of_frame = region_of_frame.with_parent(number_of(position, count));
             }
-            let region = Some(region_of_frame);
-            self.add_image(
-                batch,
-                BatchImage { frame: index, size, region, model, first: 0 },
-                tensor,
-            )?;
+            self.add_image(batch, (index, size, Some(region_of_frame)), tensor)?;
         }
         // The tensors have the settings of nvinfer, but nvdspreprocess has scaled.
-        let [maintain_aspect_ratio, symmetric_padding] = fits.settings().map(Some);
+        let letterbox = fits.letterbox();
         for image in self.images.iter_mut() {
-            image.model = NetworkInfo { maintain_aspect_ratio, symmetric_padding, ..image.model };
+            image.model = NetworkInput { letterbox, is_assumed: false, ..image.model };
         }
         Ok(())
     }
@@ -169,19 +154,13 @@ impl Collector<'_> {
         Ok(selected)
     }
 
-    /// Returns the size of `frame`: the size of its surface, or else the size in its metadata, or else the size in
-    /// the caps.
-    ///
-    /// nvinfer scales the surface that it gets, regardless of metadata and caps. The metadata has the size that the
-    /// old nvstreammux wrote, but a later element may have changed the frame's size. The caps have the size of a
-    /// single source.
+    /// Returns the size of `frame`, or else the size in the caps, which have that of a single source.
     fn size(
         &mut self,
         batch: &LockedBatch<'_>,
         frame: FrameMeta<'_>,
     ) -> Result<[u32; 2], InputError> {
-        let surface = self.surfaces.as_ref().and_then(|all| all.size(batch.batch_id(frame)));
-        if let Some(size) = surface.or_else(|| batch.muxed_size(frame)) {
+        if let Some(size) = batch.size(frame, self.surfaces.as_ref()) {
             return Ok(size);
         }
         self.found.size_of_caps = self.caps_size;
@@ -190,11 +169,12 @@ impl Collector<'_> {
         })
     }
 
-    /// Adds an image and its layers. The first image determines the layers of the batch.
+    /// Adds an image, by the index of its frame, the frame's size and the part of it, and its layers. The first image
+    /// determines the layers of the batch.
     fn add_image(
         &mut self,
         batch: &LockedBatch<'_>,
-        image: BatchImage,
+        (frame, size, region): (usize, [u32; 2], Option<TensorRegion>),
         tensor: TensorMeta<'_>,
     ) -> Result<(), InputError> {
         let is_first = self.images.is_empty();
@@ -212,7 +192,7 @@ impl Collector<'_> {
                 }
                 self.layers[count].set(&meta, layer)?;
             } else if self.layers.get(count).is_none_or(|known| !known.is(&meta, &layer)) {
-                return Err(different_layers(image.frame));
+                return Err(different_layers(frame));
             }
             if self.memories.len() == first + count {
                 self.memories.push(LayerMemory::default());
@@ -232,9 +212,10 @@ impl Collector<'_> {
         if is_first {
             self.layers.truncate(count);
         } else if count != self.layers.len() {
-            return Err(different_layers(image.frame));
+            return Err(different_layers(frame));
         }
-        self.images.push(BatchImage { first, ..image });
+        let model = batch.model(tensor).into();
+        self.images.push(BatchImage { frame, size, region, model, first });
         Ok(())
     }
 }
@@ -270,7 +251,7 @@ fn elsewhere(batch: &LockedBatch<'_>) -> Result<Option<Elsewhere>, DeepStreamErr
     if batch.has_batch_tensors() {
         return Ok(Some(Elsewhere::UnknownRegions));
     }
-    let is_unknown = batch.region_layout().is_none();
+    let is_unknown = !batch.knows_regions();
     for frame in batch.frames()? {
         let frame = frame?;
         for object in batch.object_list(frame) {

@@ -36,9 +36,9 @@ use super::model::{Letterbox, MAX_MODEL_SIDE, ModelInput, Rounding};
 use super::region::TensorRegion;
 use super::source::ImageFrame;
 use super::{InputError, MAX_TENSORS, TensorViews};
-use crate::deepstream::layout::{StructureLayout, Version};
-use crate::deepstream::structures::{Assumption, Structures};
-use crate::deepstream::{self, BatchMeta, DeepStream, DeepStreamError, NetworkInfo};
+use crate::deepstream::layout::Version;
+use crate::deepstream::structures::Structures;
+use crate::deepstream::{BatchMeta, DeepStream, DeepStreamError, FrameCaps, NetworkInfo};
 use collect::Collector;
 use layer::{Layer, LayerImages};
 use memory::LayerMemory;
@@ -52,23 +52,11 @@ const HAS_CURRENT_HOST_COPY: Version = Version::new(6, 3);
 pub(crate) struct Reader {
     /// The id of the inference element whose tensors are read; 0 for the lowest id on the frames of a batch.
     unique_id: u32,
-    /// The version whose layout is used; `None` for the version that the libraries report.
-    forced: Option<Version>,
-    /// `None` before the first buffer with DeepStream metadata.
-    deepstream: Option<DeepStream>,
+    deepstream: DeepStream,
     images: Vec<BatchImage>,
     layers: Vec<Layer>,
     /// The memory of each image's layers, one image after the other.
     memories: Vec<LayerMemory>,
-}
-
-/// The properties of a batch's caps that matter here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct BatchCaps {
-    /// The width and height of the frames of one source.
-    pub size: Option<[u32; 2]>,
-    /// True if the frames are in NVMM memory.
-    pub is_nvmm: bool,
 }
 
 /// A frame, or an object of a frame, that has tensors.
@@ -82,16 +70,42 @@ pub(crate) struct BatchImage {
     /// The part of the frame that is the image; `None` for the whole frame. Its parent is the number of its object, in
     /// the order in which the objects were attached to the frame.
     pub region: Option<TensorRegion>,
-    /// The model description of the image's tensors.
-    model: NetworkInfo,
+    model: NetworkInput,
     /// The index of the image's first layer in the reader's memories.
     first: usize,
 }
 
 impl BatchImage {
     /// The key of images that one run can decode: their model, and its input, which is the frame if its size is unknown.
-    fn run(&self) -> (NetworkInfo, Option<[u32; 2]>) {
-        (self.model, (!has_size(self.model)).then_some(self.size))
+    fn run(&self) -> (NetworkInput, Option<[u32; 2]>) {
+        (self.model, self.model.size.is_none().then_some(self.size))
+    }
+}
+
+/// The model's input, as far as the image's tensors describe it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct NetworkInput {
+    /// `None` if the tensors do not contain a valid size.
+    size: Option<[u32; 2]>,
+    letterbox: Letterbox,
+    /// True if a part of the letterbox is an assumption.
+    is_assumed: bool,
+}
+
+impl From<NetworkInfo> for NetworkInput {
+    fn from(NetworkInfo { size, maintain_aspect_ratio, symmetric_padding }: NetworkInfo) -> Self {
+        let is_valid = size.iter().all(|side| (1..=MAX_MODEL_SIDE).contains(side));
+        // If the size is invalid, the other fields cannot be trusted, either.
+        let maintain_aspect_ratio = maintain_aspect_ratio.filter(|_| is_valid);
+        let (letterbox, is_assumed) = match (maintain_aspect_ratio, symmetric_padding) {
+            (Some(false), _) => (Letterbox::None, false),
+            (Some(true), Some(true)) => (Letterbox::Center, false),
+            (Some(true), Some(false)) => (Letterbox::TopLeft, false),
+            // Neither is set if the tensors do not contain it.
+            (Some(true), None) => (Letterbox::TopLeft, true),
+            (None, _) => (Letterbox::None, true),
+        };
+        Self { size: is_valid.then_some(size), letterbox, is_assumed }
     }
 }
 
@@ -163,7 +177,7 @@ impl Reader {
     /// with the lowest id on the frames of each batch is read. DeepStream's structures have the layout of the version `forced`,
     /// or of the version that DeepStream's libraries report.
     pub fn new(unique_id: u32, forced: Option<Version>) -> Self {
-        Self { unique_id, forced, ..Self::default() }
+        Self { unique_id, deepstream: DeepStream::new(forced), ..Self::default() }
     }
 
     /// Reads the tensors of `buffer`. Returns `None` if it has no DeepStream metadata. If no frame has tensors,
@@ -175,23 +189,18 @@ impl Reader {
     pub fn read<'a>(
         &'a mut self,
         buffer: &'a gst::BufferRef,
-        caps: BatchCaps,
+        caps: Option<FrameCaps>,
         search_elsewhere: bool,
     ) -> Result<Option<Batch<'a>>, InputError> {
-        if !deepstream::is_on(buffer) {
-            return Ok(None);
-        }
-        self.opened()?;
-        let Self { unique_id, deepstream, images, layers, memories, .. } = self;
-        let deepstream = deepstream.as_ref().expect("it was opened");
+        let Self { unique_id, deepstream, images, layers, memories } = self;
         let Some(meta) = deepstream.batch(buffer)? else {
             return Ok(None);
         };
         let host_is_current = meta.structures().version <= HAS_CURRENT_HOST_COPY;
         let found = Found { unique_id: *unique_id, ..Found::default() };
-        // SAFETY: the buffer has NVMM memory.
-        let surfaces = caps.is_nvmm.then(|| unsafe { meta.surfaces(buffer) }).flatten();
-        let caps_size = caps.size;
+        // SAFETY: the caps are those of the buffer.
+        let surfaces = unsafe { meta.surfaces(buffer, caps) };
+        let caps_size = caps.map(|caps| caps.size);
         let collector =
             Collector { images, layers, memories, host_is_current, surfaces, caps_size, found };
         let found = collector.collect(&meta.lock(), search_elsewhere)?;
@@ -204,34 +213,22 @@ impl Reader {
     /// # Errors
     /// If DeepStream's libraries cannot be used, or if the metadata is damaged.
     pub fn complete_copy(
-        &mut self,
+        &self,
         original: &gst::BufferRef,
         copy: &mut gst::BufferRef,
     ) -> Result<(), InputError> {
-        if !deepstream::is_on(original) {
-            return Ok(());
-        }
-        let deepstream = self.opened()?;
-        if let (Some(original), Some(copy)) = (deepstream.batch(original)?, deepstream.batch(copy)?)
+        if let Some(original) = self.deepstream.batch(original)?
+            && let Some(copy) = self.deepstream.batch(copy)?
         {
             copy.lock().complete_copy(&original.lock())?;
         }
         Ok(())
     }
 
-    /// Returns DeepStream's functions. The libraries are opened on the first call.
-    fn opened(&mut self) -> Result<&DeepStream, DeepStreamError> {
-        let opened = match self.deepstream.take() {
-            Some(opened) => opened,
-            None => DeepStream::open(self.forced)?,
-        };
-        Ok(self.deepstream.insert(opened))
-    }
-
     /// Returns the metadata of `buffer`, for writing.
     pub fn batch_meta<'a>(&'a self, buffer: &'a mut gst::BufferRef) -> Option<BatchMeta<'a>> {
         // There cannot be an error, because the structures have been known since the buffer was read.
-        self.deepstream.as_ref()?.batch(buffer).ok()?
+        self.deepstream.batch(buffer).ok()?
     }
 }
 
@@ -277,67 +274,30 @@ impl<'a> Batch<'a> {
     /// The frame of the image with this index.
     pub fn frame(&self, index: usize) -> ImageFrame {
         let BatchImage { frame, size, region, model, .. } = self.images[index];
-        ImageFrame {
-            index: frame,
-            stream: None,
-            size: Some(size),
-            region,
-            model: Self::model_input(model),
-        }
-    }
-
-    /// The model's input, as far as tensors have it.
-    fn model_input(model: NetworkInfo) -> ModelInput {
-        let (fit, letterbox_is_assumed) = letterbox(model);
-        ModelInput {
-            size: has_size(model).then_some(model.size),
-            letterbox: Some(fit),
+        let model = ModelInput {
+            size: model.size,
+            letterbox: Some(model.letterbox),
             rounding: Rounding::EvenSides,
-            letterbox_is_assumed,
+            letterbox_is_assumed: model.is_assumed,
             ..ModelInput::default()
-        }
+        };
+        ImageFrame { index: frame, stream: None, size: Some(size), region, model }
     }
 
     /// The letterbox that is assumed, because tensors do not contain all of it; `None` if they do.
     pub fn assumed_letterbox(&self) -> Option<Letterbox> {
-        let mut all = self.images.iter().map(|image| letterbox(image.model));
-        all.find_map(|(fit, is_assumed)| is_assumed.then_some(fit))
+        let assumed = self.images.iter().find(|image| image.model.is_assumed);
+        assumed.map(|image| image.model.letterbox)
     }
 
-    /// Returns the version of DeepStream.
-    pub fn version(&self) -> Version {
-        self.meta.structures().version
-    }
-
-    /// Returns the reason why the structures are an assumption, and the assumed layout; `None` if the structures
-    /// are known.
-    pub fn assumption(&self) -> Option<(Assumption, &'static StructureLayout)> {
-        let Structures { layout, assumption, .. } = *self.meta.structures();
-        assumption.map(|assumption| (assumption, layout))
+    /// Returns the structures of DeepStream's metadata.
+    pub fn structures(&self) -> &'a Structures {
+        self.meta.structures()
     }
 
     /// Returns whether the tensors of some image do not contain the size of the model's input.
     pub fn has_no_model_size(&self) -> bool {
-        self.images.iter().any(|image| !has_size(image.model))
-    }
-}
-
-/// Returns whether the size of the model's input is valid.
-fn has_size(model: NetworkInfo) -> bool {
-    model.size.iter().all(|side| (1..=MAX_MODEL_SIDE).contains(side))
-}
-
-/// Determines how nvinfer fitted frames and objects into the model's input, and whether a part of this is an assumption.
-fn letterbox(model: NetworkInfo) -> (Letterbox, bool) {
-    // If the size is invalid, the other fields cannot be trusted, either.
-    let model = if has_size(model) { model } else { NetworkInfo::default() };
-    match (model.maintain_aspect_ratio, model.symmetric_padding) {
-        (Some(false), _) => (Letterbox::None, false),
-        (Some(true), Some(true)) => (Letterbox::Center, false),
-        (Some(true), Some(false)) => (Letterbox::TopLeft, false),
-        // Neither is set if the tensors do not contain it.
-        (Some(true), None) => (Letterbox::TopLeft, true),
-        (None, _) => (Letterbox::None, true),
+        self.images.iter().any(|image| image.model.size.is_none())
     }
 }
 

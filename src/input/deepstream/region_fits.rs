@@ -45,13 +45,9 @@ impl RegionFits {
         })
     }
 
-    /// `maintain-aspect-ratio` and `symmetric-padding` of the letterbox.
-    pub fn settings(&self) -> [bool; 2] {
-        match self.0.iter().flatten().next() {
-            Some(Letterbox::TopLeft) => [true, false],
-            Some(Letterbox::Center) => [true, true],
-            _ => [false, false],
-        }
+    /// The letterbox of all regions so far.
+    pub fn letterbox(&self) -> Letterbox {
+        self.0.iter().flatten().next().copied().unwrap_or(Letterbox::None)
     }
 }
 
@@ -85,14 +81,16 @@ mod tests {
         let stretched = ([320, 160], scaled([2.0, 4.0], [0.0; 2]));
         let top_left = ([320, 160], scaled([2.0; 2], [0.0; 2]));
         let center = ([320, 160], scaled([2.0; 2], [0.0, 160.0]));
-        for (other, expected) in
-            [(stretched, [false; 2]), (top_left, [true, false]), (center, [true; 2])]
-        {
+        for (other, expected) in [
+            (stretched, Letterbox::None),
+            (top_left, Letterbox::TopLeft),
+            (center, Letterbox::Center),
+        ] {
             let mut fits = RegionFits::default();
             for (region, scaling) in [square, other, square] {
                 fits.add(region, MODEL, scaling).unwrap();
             }
-            assert_eq!(fits.settings(), expected);
+            assert_eq!(fits.letterbox(), expected);
         }
     }
 
