@@ -27,21 +27,12 @@ impl FieldName {
 
     /// The value of the field, or `None` if the structure does not have it.
     pub fn value<'a>(&self, structure: &'a gst::StructureRef) -> Option<&'a glib::Value> {
+        let quark = *self.quark.get_or_init(|| glib::Quark::from_str(self.name));
         // SAFETY: the structure is valid, and is borrowed immutably for as long as the result. `glib::Value` has the
         // representation of `GValue`.
-        unsafe { self.find(structure.as_ptr()).cast::<glib::Value>().as_ref() }
-    }
-
-    /// The address of the field's value, or null if the structure does not have it.
-    ///
-    /// # Safety
-    /// The structure must be valid.
-    pub unsafe fn find(
-        &self,
-        structure: *const gst::ffi::GstStructure,
-    ) -> *const glib::gobject_ffi::GValue {
-        let quark = *self.quark.get_or_init(|| glib::Quark::from_str(self.name));
-        // SAFETY: the caller guarantees the structure.
-        unsafe { gst::ffi::gst_structure_id_get_value(structure, quark.into_glib()) }
+        unsafe {
+            let value = gst::ffi::gst_structure_id_get_value(structure.as_ptr(), quark.into_glib());
+            value.cast::<glib::Value>().as_ref()
+        }
     }
 }

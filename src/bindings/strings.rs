@@ -15,13 +15,17 @@ use gst::glib::translate::ToGlibPtr;
 /// # Errors
 /// If the text is not valid UTF-8.
 pub fn of_value(value: &glib::Value) -> Result<Option<&str>, Utf8Error> {
+    c_str_of_value(value).map(CStr::to_str).transpose()
+}
+
+/// The text of a value of type string, in any encoding; `None` if it is NULL or of another type.
+pub fn c_str_of_value(value: &glib::Value) -> Option<&CStr> {
     if value.type_() != glib::Type::STRING {
-        return Ok(None);
+        return None;
     }
     // SAFETY: `value` is of type string. Its text is NULL or ends with a zero byte, and is neither
     // freed nor changed while `value` is borrowed.
-    let text = unsafe { of_pointer(glib::gobject_ffi::g_value_get_string(value.to_glib_none().0)) };
-    text.map(CStr::to_str).transpose()
+    unsafe { of_pointer(glib::gobject_ffi::g_value_get_string(value.to_glib_none().0)) }
 }
 
 /// The string of a quark, in any encoding; `None` for 0.

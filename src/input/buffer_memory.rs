@@ -4,8 +4,9 @@
 //! In: a borrowed buffer. Out: its bytes in host memory, or its device address. The buffer is mapped when an engine
 //! needs it.
 
-use std::cell::OnceCell;
 use std::fmt;
+
+use once_cell::unsync::OnceCell;
 
 use super::cuda_memory::{self, DeviceMapping};
 use nmsfilter_core::tensor::{DeviceSlice, Mappable};
@@ -15,7 +16,8 @@ use nmsfilter_core::tensor::{DeviceSlice, Mappable};
 pub(crate) struct BufferMemory<'a> {
     buffer: &'a gst::BufferRef,
     host: OnceCell<gst::BufferMap<'a, gst::buffer::Readable>>,
-    device: OnceCell<DeviceMapping<'a>>,
+    /// `None` if the buffer is not in device memory.
+    device: OnceCell<Option<DeviceMapping<'a>>>,
 }
 
 impl<'a> BufferMemory<'a> {
@@ -34,23 +36,13 @@ impl Mappable for BufferMemory<'_> {
     }
 
     fn map_host(&self) -> Result<&[u8], String> {
-        if self.host.get().is_none() {
-            let map = self.buffer.map_readable().map_err(|cause| cause.to_string())?;
-            // The cell was empty, so `set` succeeds.
-            let _ = self.host.set(map);
-        }
-        Ok(self.host.get().map_or(&[], |map| map.as_slice()))
+        let map = || self.buffer.map_readable().map_err(|cause| cause.to_string());
+        self.host.get_or_try_init(map).map(|map| map.as_slice())
     }
 
     fn map_device(&self) -> Result<Option<DeviceSlice>, String> {
-        if self.device.get().is_none() {
-            let Some(mapping) = DeviceMapping::new(self.buffer)? else {
-                return Ok(None);
-            };
-            // The cell was empty, so `set` succeeds.
-            let _ = self.device.set(mapping);
-        }
-        Ok(self.device.get().map(DeviceMapping::slice))
+        let mapping = self.device.get_or_try_init(|| DeviceMapping::new(self.buffer))?;
+        Ok(mapping.as_ref().map(DeviceMapping::slice))
     }
 }
 

@@ -129,9 +129,10 @@ impl NewTensor {
 
     /// Returns the tensor in the form in which tensors are read from a buffer.
     pub(super) fn as_attached(&self) -> AttachedTensor<'_> {
-        AttachedTensor::new(&self.id, self.element, self.shape.clone(), Some(&self.data))
-            .with_model(self.model.as_ref())
-            .with_quantization(self.quantization)
+        let (model, quantization) = (self.model.as_ref(), self.quantization);
+        let shape = self.shape.clone();
+        let tensor = AttachedTensor::new(&self.id, self.element, shape, Some(&self.data));
+        AttachedTensor { model, quantization, ..tensor }
     }
 }
 
@@ -228,7 +229,7 @@ pub(super) fn read_from<'a>(
         match TensorRegion::read(structure)? {
             None if regions.is_empty() => push(structure, &mut frame)?,
             Some(region) if frame.is_empty() => {
-                let id = text_field(structure, &ID)?;
+                let id = text(&ID, value(structure, &ID)?)?;
                 let is_next = regions
                     .last()
                     .is_none_or(|(last, tensors)| *last != region || tensors.has_id(id));
@@ -239,12 +240,10 @@ pub(super) fn read_from<'a>(
                 push(structure, tensors)?;
             }
             _ => {
-                let id = text_field(structure, &ID)?;
-                return Err(InputError::Malformed {
-                    problem: format!(
-                        "tensor {id}: expected the field region in all tensors of a source, or in none"
-                    ),
-                });
+                let id = text(&ID, value(structure, &ID)?)?;
+                return Err(malformed(format!(
+                    "tensor {id}: expected the field region in all tensors of a source, or in none"
+                )));
             }
         }
     }
@@ -274,9 +273,8 @@ fn source(structure: &gst::StructureRef) -> Result<Option<&str>, InputError> {
 }
 
 fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError> {
-    let malformed = |problem: String| InputError::Malformed { problem };
-    let id = text_field(structure, &ID)?;
-    let type_name = text_field(structure, &TYPE)?;
+    let id = text(&ID, value(structure, &ID)?)?;
+    let type_name = text(&TYPE, value(structure, &TYPE)?)?;
     let element = ElementType::from_name(type_name).ok_or_else(|| {
         malformed(format!(
             "tensor {id}: expected type to be one of {}, got {type_name}; convert it upstream",
@@ -284,7 +282,7 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
         ))
     })?;
 
-    let dims = field::<gst::ArrayRef>(structure, &DIMS)?;
+    let dims = typed::<gst::ArrayRef>(&DIMS, value(structure, &DIMS)?)?;
     let dims = dims.as_slice();
     if dims.len() > MAX_DIMENSIONS {
         return Err(TensorError::Dimensions { id: id.to_owned(), count: dims.len() }.into());
@@ -296,12 +294,12 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
         })?;
     }
 
-    let data = field::<&gst::BufferRef>(structure, &DATA)?;
+    let data = typed::<&gst::BufferRef>(&DATA, value(structure, &DATA)?)?;
     let shape = Shape::new(&shape[..dims.len()]).expect("the number of dimensions was checked");
     let model = optional::<&gst::Caps>(structure, &MODEL)?;
     let quantization = quantization(structure, id)?;
     let tensor = AttachedTensor::new(id, element, shape, Some(data));
-    Ok(tensor.with_model(model).with_quantization(quantization))
+    Ok(AttachedTensor { model, quantization, ..tensor })
 }
 
 /// Reads the fields `scale` and `zero-point`.
@@ -309,7 +307,6 @@ fn quantization(
     structure: &gst::StructureRef,
     id: &str,
 ) -> Result<Option<Quantization>, InputError> {
-    let malformed = |problem: String| InputError::Malformed { problem };
     let zero_point = optional::<i32>(structure, &ZERO_POINT)?;
     let Some(scale) = SCALE.value(structure) else {
         return match zero_point {
@@ -332,24 +329,26 @@ fn quantization(
     })
 }
 
+fn malformed(problem: String) -> InputError {
+    InputError::Malformed { problem }
+}
+
 /// Returns the value of a field that must exist.
 fn value<'a>(
     structure: &'a gst::StructureRef,
     name: &FieldName,
 ) -> Result<&'a glib::Value, InputError> {
-    name.value(structure).ok_or_else(|| InputError::Malformed {
-        problem: format!("the field {} is missing", name.name()),
-    })
+    let missing = || malformed(format!("the field {} is missing", name.name()));
+    name.value(structure).ok_or_else(missing)
 }
 
-/// Checks that the value of a field has the type `T`.
-fn check_type<T: StaticType>(name: &FieldName, value: &glib::Value) -> Result<(), InputError> {
-    let found = value.type_();
-    if found == T::static_type() {
-        return Ok(());
-    }
-    let problem = format!("the field {} has the unexpected type {found}", name.name());
-    Err(InputError::Malformed { problem })
+/// The error that the value of a field does not have the type `T`, or is NULL.
+fn unexpected<T: StaticType>(name: &FieldName, value: &glib::Value) -> InputError {
+    let (name, found) = (name.name(), value.type_());
+    malformed(match found == T::static_type() {
+        true => format!("the field {name} is NULL"),
+        false => format!("the field {name} has the unexpected type {found}"),
+    })
 }
 
 /// Returns the content of a field's value, which must have the type `T`.
@@ -357,16 +356,7 @@ fn typed<'a, T: glib::value::FromValue<'a> + StaticType>(
     name: &FieldName,
     value: &'a glib::Value,
 ) -> Result<T, InputError> {
-    check_type::<T>(name, value)?;
-    value.get::<T>().map_err(|_| is_null(name))
-}
-
-/// Returns the content of a field that must exist and have the type `T`.
-fn field<'a, T: glib::value::FromValue<'a> + StaticType>(
-    structure: &'a gst::StructureRef,
-    name: &FieldName,
-) -> Result<T, InputError> {
-    typed(name, value(structure, name)?)
+    value.get::<T>().map_err(|_| unexpected::<T>(name, value))
 }
 
 /// Returns the content of a field that must have the type `T`, or `None` if there is no such field.
@@ -377,25 +367,11 @@ fn optional<'a, T: glib::value::FromValue<'a> + StaticType>(
     name.value(structure).map(|value| typed(name, value)).transpose()
 }
 
-/// Returns the text of a field that must exist and have the type string.
-fn text_field<'a>(
-    structure: &'a gst::StructureRef,
-    name: &FieldName,
-) -> Result<&'a str, InputError> {
-    text(name, value(structure, name)?)
-}
-
 /// Returns the text of a field's value, which must have the type string. The Rust bindings would panic if it is not UTF-8.
 fn text<'a>(name: &FieldName, value: &'a glib::Value) -> Result<&'a str, InputError> {
-    check_type::<String>(name, value)?;
-    let text = strings::of_value(value).map_err(|_| InputError::Malformed {
-        problem: format!("the field {} is not UTF-8", name.name()),
-    })?;
-    text.ok_or_else(|| is_null(name))
-}
-
-fn is_null(name: &FieldName) -> InputError {
-    InputError::Malformed { problem: format!("the field {} is NULL", name.name()) }
+    let text = strings::of_value(value)
+        .map_err(|_| malformed(format!("the field {} is not UTF-8", name.name())))?;
+    text.ok_or_else(|| unexpected::<String>(name, value))
 }
 
 /// Removes the attached tensors from `buffer`.

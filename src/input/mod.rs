@@ -67,14 +67,6 @@ impl<'a> AttachedTensor<'a> {
         let memory = buffer.map(BufferMemory::new);
         Self { id, element, shape, memory, model: None, quantization: None }
     }
-
-    pub fn with_model(self, model: Option<&'a gst::Caps>) -> Self {
-        Self { model, ..self }
-    }
-
-    pub fn with_quantization(self, quantization: Option<Quantization>) -> Self {
-        Self { quantization, ..self }
-    }
 }
 
 /// Lists the tensors with their ids, types and shapes.
@@ -100,22 +92,7 @@ impl AttachedTensor<'_> {
 }
 
 /// Views of the tensors of one run.
-#[derive(Clone, Debug, Default)]
-pub struct TensorViews<'t>(ArrayVec<TensorView<'t>, MAX_TENSORS>);
-
-impl<'t> std::ops::Deref for TensorViews<'t> {
-    type Target = [TensorView<'t>];
-
-    fn deref(&self) -> &[TensorView<'t>] {
-        &self.0
-    }
-}
-
-impl<'t> std::ops::DerefMut for TensorViews<'t> {
-    fn deref_mut(&mut self) -> &mut [TensorView<'t>] {
-        &mut self.0
-    }
-}
+pub type TensorViews<'t> = ArrayVec<TensorView<'t>, MAX_TENSORS>;
 
 impl<'a> Tensors<'a> {
     /// Reads the tensors of `buffer` from every kind of metadata.
@@ -131,7 +108,7 @@ impl<'a> Tensors<'a> {
 
     /// Returns views of the tensors. No memory is mapped yet.
     pub fn views(&self) -> TensorViews<'_> {
-        TensorViews(self.read.iter().map(AttachedTensor::view).collect())
+        self.read.iter().map(AttachedTensor::view).collect()
     }
 
     /// A view of the tensor with this index.
@@ -188,7 +165,7 @@ impl<'a> Tensors<'a> {
 
 /// Removes all tensors from `buffer`, in every kind of metadata.
 pub(crate) fn remove(buffer: &mut gst::BufferRef) {
-    tensor_meta::remove(buffer);
+    tensor_meta::remove_if(buffer, |_| true);
     custom_meta::remove(buffer);
 }
 

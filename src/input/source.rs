@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
-use super::deepstream::{self, Batch, BatchTensors};
+use super::deepstream::{self, Batch, LayerImages};
 use super::model::ModelInput;
 use super::region::TensorRegion;
 use super::selection::SetReader;
@@ -67,7 +67,7 @@ pub(crate) enum ImageTensors<'i, 'a> {
     /// Tensors of several frames, each in separate memory.
     Separate(ArrayVec<SeparateImages<'i, 'a>, MAX_TENSORS>),
     /// Layers of DeepStream, whose first dimension is the number of images.
-    Layers(BatchTensors<'i>),
+    Layers(ArrayVec<LayerImages<'i>, MAX_TENSORS>),
 }
 
 impl ImageFrame {
@@ -150,10 +150,8 @@ impl ImageTensors<'_, '_> {
     pub fn views(&self) -> TensorViews<'_> {
         match self {
             Self::Attached(tensors) => tensors.views(),
-            Self::Separate(tensors) => {
-                TensorViews(tensors.iter().map(SeparateImages::view).collect())
-            }
-            Self::Layers(layers) => layers.views(),
+            Self::Separate(tensors) => tensors.iter().map(SeparateImages::view).collect(),
+            Self::Layers(layers) => layers.iter().map(LayerImages::view).collect(),
         }
     }
 

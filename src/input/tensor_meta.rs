@@ -89,28 +89,23 @@ pub fn copy(from: &gst::BufferRef, to: &mut gst::BufferRef) {
     }
 }
 
-/// Removes every `GstTensorMeta` from `buffer`.
-pub fn remove(buffer: &mut gst::BufferRef) {
-    while let Some(meta) = buffer.meta_mut::<TensorMeta>() {
-        if meta.remove().is_err() {
-            return;
-        }
-    }
+/// Removes each `GstTensorMeta` whose tensors `remove` selects from `buffer`.
+pub fn remove_if(buffer: &mut gst::BufferRef, mut remove: impl FnMut(&[Tensor]) -> bool) {
+    use gst::buffer::BufferMetaForeachAction::{Keep, Remove};
+    buffer.foreach_meta_mut(|mut meta| {
+        let tensors = meta.downcast_ref::<TensorMeta>();
+        let is_removed = tensors.is_some_and(|meta| remove(meta.as_slice()));
+        std::ops::ControlFlow::Continue(if is_removed { Remove } else { Keep })
+    });
 }
 
 /// Removes a single `GstTensorMeta` from `buffer`. `index` is its index among the `GstTensorMeta` that have
 /// tensors.
 pub fn remove_one(buffer: &mut gst::BufferRef, index: usize) {
     let mut next = 0;
-    buffer.foreach_meta_mut(|mut meta| {
-        let has_tensors =
-            meta.downcast_ref::<TensorMeta>().is_some_and(|meta| !meta.as_slice().is_empty());
-        let is_removed = has_tensors && next == index;
-        next += usize::from(has_tensors);
-        std::ops::ControlFlow::Continue(if is_removed {
-            gst::buffer::BufferMetaForeachAction::Remove
-        } else {
-            gst::buffer::BufferMetaForeachAction::Keep
-        })
+    remove_if(buffer, |tensors| {
+        let is_removed = !tensors.is_empty() && next == index;
+        next += usize::from(!tensors.is_empty());
+        is_removed
     });
 }

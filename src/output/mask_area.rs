@@ -7,45 +7,33 @@ use nmsfilter_core::decoder::Layout;
 use nmsfilter_core::engine::{ImagePlace, Mask, MaskSize, Params};
 use nmsfilter_core::geometry::Mapping;
 
-/// The pixels of the masks of an image.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MaskPixels {
-    /// The width and height of a mask pixel, in pixels of the model's input; `None` if mask pixels are pixels of
-    /// the frame.
-    in_model: Option<[f32; 2]>,
-}
-
-impl MaskPixels {
-    /// The pixels of the masks of an image at `place`, which is in a frame.
-    pub fn new(layout: &Layout, params: &Params, place: &ImagePlace) -> Self {
-        let prototypes = layout.prototypes.filter(|_| params.mask_size == MaskSize::Prototypes);
-        let in_model = prototypes.map(|prototypes| {
-            let model = place.mask_model_size(layout, &prototypes);
-            // A conversion of 32 bits has no branch, which valgrind reports where a compiler makes it in advance, although the
-            // layout has no prototypes.
-            let size = [prototypes.width, prototypes.height].map(|side| side as u32);
-            [0, 1].map(|axis| model[axis] / size[axis] as f32)
-        });
-        Self { in_model }
-    }
-
-    /// Returns the left, upper, right and lower edge of the part of the frame that a mask covers. This part can
-    /// extend beyond the frame.
-    pub fn area(&self, mask: &Mask<'_>, mapping: &Mapping) -> [f32; 4] {
-        let corners = [
-            [mask.left, mask.top],
-            // The sums are within the prototypes or the frame, so they do not overflow.
-            [mask.left + mask.width, mask.top + mask.height],
-        ];
-        let [[left, top], [right, bottom]] = corners.map(|corner| {
-            let [x, y] = corner.map(|number| number as f32);
-            match self.in_model {
-                Some([width, height]) => mapping.frame_point([x * width, y * height]),
-                None => [x, y],
-            }
-        });
-        [left, top, right, bottom]
-    }
+/// Returns the left, upper, right and lower edge of the part of the frame that a mask of an image at `place` covers. This
+/// part can extend beyond the frame.
+pub(crate) fn mask_area(
+    mask: &Mask<'_>,
+    (layout, params): (&Layout, &Params),
+    place: &ImagePlace,
+    mapping: &Mapping,
+) -> [f32; 4] {
+    let prototypes = layout.prototypes.filter(|_| params.mask_size == MaskSize::Prototypes);
+    // The width and height of a mask pixel, in pixels of the model's input.
+    let pixel = prototypes.map(|prototypes| {
+        let model = place.mask_model_size(layout, &prototypes);
+        // A conversion of 32 bits has no branch, which valgrind reports where a compiler makes it in advance, although the
+        // layout has no prototypes.
+        let size = [prototypes.width, prototypes.height].map(|side| side as u32);
+        [0, 1].map(|axis| model[axis] / size[axis] as f32)
+    });
+    // The sums are within the prototypes or the frame, so they do not overflow.
+    let corners = [[mask.left, mask.top], [mask.left + mask.width, mask.top + mask.height]];
+    let [[left, top], [right, bottom]] = corners.map(|corner| {
+        let [x, y] = corner.map(|number| number as f32);
+        match pixel {
+            Some([width, height]) => mapping.frame_point([x * width, y * height]),
+            None => [x, y],
+        }
+    });
+    [left, top, right, bottom]
 }
 
 #[cfg(test)]
@@ -90,7 +78,7 @@ mod tests {
                 engine.run(Job::new(&tensors, &layout, &params, &[place])).unwrap().group(0);
             let mask = outcome.masks.get(0).expect("the survivor has a mask");
             assert_eq!([mask.left, mask.top, mask.width, mask.height], pixels);
-            let found = MaskPixels::new(&layout, &params, &place).area(&mask, &mapping);
+            let found = mask_area(&mask, (&layout, &params), &place, &mapping);
             assert_eq!(found, expected);
         }
     }

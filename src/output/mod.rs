@@ -31,7 +31,7 @@ pub use detailed::{DetailedRegion, DetailedRegions, MaskRows};
 pub use keypoint_layout::KeypointLayout;
 pub use label::LabelError;
 pub use label::Labels;
-pub(crate) use mask_area::MaskPixels;
+pub(crate) use mask_area::mask_area;
 pub use mask_buffers::MaskBuffers;
 pub(crate) use oriented_pixels::oriented_pixels;
 pub use region::{FrameId, FrameRegions, Region};

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use super::field::{Structure, field};
+use super::field::field;
 
 /// The keypoints of a region, read from the structure `keypoints`.
 #[derive(Clone, Copy, Debug)]
@@ -16,14 +16,14 @@ pub struct AttachedKeypoints<'a> {
 impl<'a> AttachedKeypoints<'a> {
     /// Returns `None` if a field is missing or has another type, if `components` is neither 2 nor 3, or if the data
     /// is too short for the points or not aligned for `f32`.
-    pub(super) fn new(structure: &Structure<'a>) -> Option<Self> {
-        let count = usize::try_from(structure.int(field!("count"))?).ok()?;
-        let components = structure.int(field!("components")).filter(|it| matches!(it, 2 | 3))?;
+    pub(super) fn new(structure: &'a gst::StructureRef) -> Option<Self> {
+        let count = usize::try_from(field!("count").int(structure)?).ok()?;
+        let components = field!("components").int(structure).filter(|it| matches!(it, 2 | 3))?;
         let components = components as usize;
-        let data = structure.bytes(field!("data"))?;
+        let data = field!("data").bytes(structure)?;
         let size = count.checked_mul(components * size_of::<f32>())?;
         let numbers = bytemuck::try_cast_slice(data.get(..size)?).ok()?;
-        let layout = structure.string(field!("layout")).unwrap_or_default();
+        let layout = field!("layout").string(structure).unwrap_or_default();
         Some(Self { numbers, components, layout })
     }
 

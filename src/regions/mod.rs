@@ -33,10 +33,12 @@ use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 
+use gst::glib::GStr;
 use gst_video::ffi::GstVideoRegionOfInterestMeta;
 
+use crate::bindings::field_name::FieldName;
 use crate::bindings::strings;
-use field::{Structure, field};
+use field::field;
 pub use keypoints::AttachedKeypoints;
 pub use mask::AttachedMask;
 use nmsfilter_core::geometry::OrientedBox;
@@ -95,17 +97,17 @@ pub struct AttachedClass<'a> {
 }
 
 /// True if a structure that has none of the other names is a class.
-fn is_class(structure: &Structure<'_>) -> bool {
-    if structure.name().to_bytes().starts_with(b"classification") {
+fn is_class(structure: &gst::StructureRef) -> bool {
+    if structure.name().as_bytes().starts_with(b"classification") {
         return true;
     }
-    structure.string(field!("label")).is_some()
-        && (structure.int(field!("label_id")).is_some()
-            || structure.double(field!("confidence")).is_some())
+    field!("label").string(structure).is_some()
+        && (field!("label_id").int(structure).is_some()
+            || field!("confidence").double(structure).is_some())
 }
 
 /// The names of structures that are no classes.
-const OTHERS: [&CStr; 4] = [c"detection", c"keypoints", c"mask", c"object_id"];
+const OTHERS: [&str; 4] = ["detection", "keypoints", "mask", "object_id"];
 
 /// Returns the regions of interest of `buffer`.
 pub fn iter(buffer: &gst::BufferRef) -> impl Iterator<Item = AttachedRegion<'_>> {
@@ -150,15 +152,18 @@ impl<'a> AttachedRegion<'a> {
     /// Returns the classes that classifiers have found: the classes of each classifier best first, one classifier after
     /// the other.
     pub fn classes(&self) -> impl Iterator<Item = AttachedClass<'a>> + use<'a> {
-        let is_class =
-            |structure: &Structure<'a>| !OTHERS.contains(&structure.name()) && is_class(structure);
+        let is_class = |structure: &&'a gst::StructureRef| {
+            !OTHERS.contains(&structure.name().as_str()) && is_class(structure)
+        };
         self.params.filter(is_class).take(self.class_count).map(|structure| {
-            let name = Some(structure.name()).filter(|&name| name != c"classification");
+            let name = Some(structure.name()).filter(|&name| name != "classification");
             AttachedClass {
-                class: structure.int(field!("label_id")),
-                label: structure.string(field!("label")),
-                confidence: structure.double(field!("confidence")),
-                attribute: structure.string(field!("attribute_name")).or(name),
+                class: field!("label_id").int(structure),
+                label: field!("label").string(structure),
+                confidence: field!("confidence").double(structure),
+                attribute: field!("attribute_name")
+                    .string(structure)
+                    .or(name.map(GStr::to_cstr_until_nul)),
             }
         })
     }
@@ -186,37 +191,37 @@ impl<'a> AttachedRegion<'a> {
         for structure in region.params {
             // If several structures have one name, the first counts, as in
             // `gst_video_region_of_interest_meta_get_param`.
-            match structure.name().to_bytes() {
+            match structure.name().as_bytes() {
                 b"detection" if !has_detection => {
                     has_detection = true;
-                    region.set_detection(&structure);
+                    region.set_detection(structure);
                 }
                 b"keypoints" if !has_keypoints => {
                     has_keypoints = true;
-                    region.keypoints = AttachedKeypoints::new(&structure);
+                    region.keypoints = AttachedKeypoints::new(structure);
                 }
                 b"mask" if !has_mask => {
                     has_mask = true;
-                    region.mask = AttachedMask::new(&structure);
+                    region.mask = AttachedMask::new(structure);
                 }
                 b"object_id" if !has_track => {
                     has_track = true;
-                    region.track_id = structure.int(field!("id"));
-                    region.is_predicted = structure.boolean(field!("predicted")) == Some(true);
+                    region.track_id = field!("id").int(structure);
+                    region.is_predicted = field!("predicted").boolean(structure) == Some(true);
                 }
-                _ if OTHERS.contains(&structure.name()) => {}
-                _ => region.class_count += usize::from(is_class(&structure)),
+                _ if OTHERS.contains(&structure.name().as_str()) => {}
+                _ => region.class_count += usize::from(is_class(structure)),
             }
         }
         region
     }
 
-    fn set_detection(&mut self, detection: &Structure<'a>) {
-        self.class = detection.int(field!("label_id"));
-        self.detection_label = detection.string(field!("label"));
-        self.confidence = detection.double(field!("confidence"));
-        let [x_min, y_min] = [field!("x_min"), field!("y_min")].map(|name| detection.double(name));
-        let [x_max, y_max] = [field!("x_max"), field!("y_max")].map(|name| detection.double(name));
+    fn set_detection(&mut self, detection: &'a gst::StructureRef) {
+        self.class = field!("label_id").int(detection);
+        self.detection_label = field!("label").string(detection);
+        self.confidence = field!("confidence").double(detection);
+        let [x_min, y_min] = [field!("x_min"), field!("y_min")].map(|name| name.double(detection));
+        let [x_max, y_max] = [field!("x_max"), field!("y_max")].map(|name| name.double(detection));
         if let (Some(x_min), Some(y_min), Some(x_max), Some(y_max)) = (x_min, y_min, x_max, y_max) {
             self.edges = Some([x_min, y_min, x_max, y_max]);
         }
@@ -226,9 +231,9 @@ impl<'a> AttachedRegion<'a> {
             && self.detection_label.is_some()
             && self.confidence.is_some()
             && self.edges.is_some();
-        if !is_complete || detection.field_count() > UPRIGHT_FIELDS {
+        if !is_complete || detection.len() > UPRIGHT_FIELDS {
             self.oriented = oriented_box(detection);
-            if let Some(parent) = detection.int(field!("parent_id")) {
+            if let Some(parent) = field!("parent_id").int(detection) {
                 self.parent_id = parent;
             }
         }
@@ -239,8 +244,8 @@ impl<'a> AttachedRegion<'a> {
 const UPRIGHT_FIELDS: usize = 7;
 
 /// The oriented box of a structure `detection`.
-fn oriented_box(detection: &Structure<'_>) -> Option<OrientedBox> {
-    let number = |name| detection.double(name).map(|number| number as f32);
+fn oriented_box(detection: &gst::StructureRef) -> Option<OrientedBox> {
+    let number = |name: &FieldName| name.double(detection).map(|number| number as f32);
     // An upright box has none of these fields.
     let angle = number(field!("rotation"))?;
     let center = [number(field!("center-x"))?, number(field!("center-y"))?];
@@ -256,7 +261,7 @@ struct Params<'a> {
 }
 
 impl<'a> Iterator for Params<'a> {
-    type Item = Structure<'a>;
+    type Item = &'a gst::StructureRef;
 
     fn next(&mut self) -> Option<Self::Item> {
         // SAFETY: the list is NULL or valid, and its elements are structures, which exist and do not change during
@@ -264,7 +269,7 @@ impl<'a> Iterator for Params<'a> {
         unsafe {
             let item = self.list.as_ref()?;
             self.list = item.next;
-            Some(Structure::from_ptr(item.data.cast::<gst::ffi::GstStructure>()))
+            Some(gst::StructureRef::from_glib_borrow(item.data.cast::<gst::ffi::GstStructure>()))
         }
     }
 }

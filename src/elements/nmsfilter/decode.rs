@@ -19,7 +19,7 @@ use super::settings::SettingsError;
 use super::settings::nvinfer_config::RegionRules;
 use super::stats::FrameCounts;
 use crate::input::source::{ImageFrame, Images};
-use crate::output::{FrameId, FrameRegions, MaskPixels, Region};
+use crate::output::{FrameId, FrameRegions, Region, mask_area};
 use nmsfilter_core::engine::{
     BoxPixels, Engine, EngineError, ImagePlace, Job, Outcome, image_groups,
 };
@@ -309,8 +309,8 @@ fn add_outcome<'m>(
             let DecodedImage { mapping, place, .. } = image_of(survivor);
             let detail = details.of(layout, place.unit(layout), survivor, row);
             let mask = group.masks.get(index).map(|mask| {
-                let pixels = MaskPixels::new(layout, detector.params(), place);
-                (mask, pixels.area(&mask, mapping))
+                let how = (layout, detector.params());
+                (mask, mask_area(&mask, how, place, mapping))
             });
             regions.add_detail(&detail, mask, mapping);
         }

@@ -6,9 +6,6 @@
 //! missing; such tensors are replaced by tensors with equal ids that have a single anchor whose numbers are all 0,
 //! which means no detection.
 
-use std::ops::ControlFlow;
-
-use gst::buffer::BufferMetaForeachAction;
 use gst::glib;
 use gst_newer::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
 
@@ -38,15 +35,7 @@ pub(super) fn consume(buffer: &mut gst::BufferRef) {
         meta.set(tensors);
     }
     // Metadata without tensors is removed, because decoders do not expect it.
-    buffer.foreach_meta_mut(|mut meta| {
-        let is_empty =
-            meta.downcast_ref::<TensorMeta>().is_some_and(|meta| meta.as_slice().is_empty());
-        ControlFlow::Continue(if is_empty {
-            BufferMetaForeachAction::Remove
-        } else {
-            BufferMetaForeachAction::Keep
-        })
-    });
+    tensor_meta::remove_if(buffer, <[Tensor]>::is_empty);
 }
 
 /// The groups of detectors.

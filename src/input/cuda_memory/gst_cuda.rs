@@ -6,6 +6,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use libloading::os::unix::{Library as SharedLibrary, RTLD_LAZY};
 use once_cell::sync::OnceCell;
 
 use nmsfilter_core::device::ForeignStream;
@@ -23,8 +24,7 @@ struct GstCudaLibrary {
     get_stream: GetStream,
     get_handle: GetHandle,
     /// Keeps the functions loaded.
-    #[cfg(target_os = "linux")]
-    _library: libloading::os::unix::Library,
+    _library: SharedLibrary,
 }
 
 impl GstCudaLibrary {
@@ -34,10 +34,7 @@ impl GstCudaLibrary {
         LIBRARY.get_or_try_init(|| Self::find().ok_or(())).ok()
     }
 
-    #[cfg(target_os = "linux")]
     fn find() -> Option<Self> {
-        use libloading::os::unix::{Library as SharedLibrary, RTLD_LAZY};
-
         /// Opens a library only if it is already loaded.
         const RTLD_NOLOAD: c_int = 4;
         const LIBRARY: &str = "libgstcuda-1.0.so.0";
@@ -53,11 +50,6 @@ impl GstCudaLibrary {
                 _library: library,
             })
         }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn find() -> Option<Self> {
-        None
     }
 }
 

@@ -77,14 +77,15 @@ impl Layer {
 }
 
 /// A layer of some images.
-pub(super) struct LayerImages<'a> {
-    pub layer: &'a Layer,
-    pub index: usize,
-    pub images: &'a [BatchImage],
-    pub memories: &'a [LayerMemory],
+pub(crate) struct LayerImages<'a> {
+    pub(super) layer: &'a Layer,
+    pub(super) index: usize,
+    pub(super) images: &'a [BatchImage],
+    pub(super) memories: &'a [LayerMemory],
 }
 
 impl LayerImages<'_> {
+    /// The first dimension is the number of images.
     pub fn view(&self) -> TensorView<'_> {
         let mut dims = ArrayVec::<usize, MAX_DIMENSIONS>::new();
         dims.push(self.images.len());

@@ -35,12 +35,13 @@ use arrayvec::ArrayVec;
 use super::model::{Letterbox, MAX_MODEL_SIDE, ModelInput, Rounding};
 use super::region::TensorRegion;
 use super::source::ImageFrame;
-use super::{InputError, MAX_TENSORS, TensorViews};
+use super::{InputError, MAX_TENSORS};
 use crate::deepstream::layout::Version;
 use crate::deepstream::structures::Structures;
 use crate::deepstream::{BatchMeta, DeepStream, DeepStreamError, FrameCaps, NetworkInfo};
 use collect::Collector;
-use layer::{Layer, LayerImages};
+use layer::Layer;
+pub(super) use layer::LayerImages;
 use memory::LayerMemory;
 
 /// The last version in which host addresses always have the tensors. nvinfer in later versions has the option
@@ -259,11 +260,11 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Returns the tensors of these images.
-    pub fn tensors(&self, images: Range<usize>) -> BatchTensors<'a> {
+    /// Returns the tensors of these images, one per layer.
+    pub fn tensors(&self, images: Range<usize>) -> ArrayVec<LayerImages<'a>, MAX_TENSORS> {
         let (images, memories) = (&self.images[images], self.memories);
         let of_layer = |(index, layer)| LayerImages { layer, index, images, memories };
-        BatchTensors { layers: self.layers.iter().enumerate().map(of_layer).collect() }
+        self.layers.iter().enumerate().map(of_layer).collect()
     }
 
     /// Returns the number of layers that are read.
@@ -298,17 +299,5 @@ impl<'a> Batch<'a> {
     /// Returns whether the tensors of some image do not contain the size of the model's input.
     pub fn has_no_model_size(&self) -> bool {
         self.images.iter().any(|image| image.model.size.is_none())
-    }
-}
-
-/// The tensors of some images of a batch, one per layer.
-pub(crate) struct BatchTensors<'a> {
-    layers: ArrayVec<LayerImages<'a>, MAX_TENSORS>,
-}
-
-impl<'a> BatchTensors<'a> {
-    /// Views of the tensors. The first dimension is the number of images.
-    pub fn views(&self) -> TensorViews<'_> {
-        TensorViews(self.layers.iter().map(LayerImages::view).collect())
     }
 }
