@@ -236,7 +236,7 @@ pub struct TensorMeta<'l> {
 }
 
 /// The model description of tensors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 pub struct NetworkInfo {
     /// Width and height of the model's input. When a buffer is copied, nvinfer up to 7.1 does not copy these
     /// numbers, so they can have any value in the copy.

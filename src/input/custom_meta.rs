@@ -220,14 +220,14 @@ pub(super) fn read_from<'a>(
     buffer: &'a gst::BufferRef,
     source: Option<&str>,
 ) -> Result<SetTensors<'a>, InputError> {
-    let mut frame = Tensors::default();
-    let mut regions: Vec<(TensorRegion, Tensors<'a>)> = Vec::new();
+    let mut set = SetTensors::default();
+    let SetTensors { frame, regions } = &mut set;
     for structure in META.structures(buffer) {
         if self::source(structure)? != source {
             continue;
         }
         match TensorRegion::read(structure)? {
-            None if regions.is_empty() => push(structure, &mut frame)?,
+            None if regions.is_empty() => push(structure, frame)?,
             Some(region) if frame.is_empty() => {
                 let id = text(&ID, value(structure, &ID)?)?;
                 let is_next = regions
@@ -247,7 +247,7 @@ pub(super) fn read_from<'a>(
             }
         }
     }
-    Ok(if regions.is_empty() { SetTensors::Frame(frame) } else { SetTensors::Regions(regions) })
+    Ok(set)
 }
 
 /// Returns the source of each attached tensor.

@@ -80,48 +80,40 @@ impl Set<&str> {
     }
 }
 
-/// The tensors of a set.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a box would be an allocation per buffer")]
-pub enum SetTensors<'a> {
-    /// The tensors of a model that ran on the whole frame, or no tensors.
-    Frame(Tensors<'a>),
-    /// The tensors of a model that ran on parts of the frame: at least one part, each with its tensors.
-    Regions(Vec<(TensorRegion, Tensors<'a>)>),
+/// The tensors of a set: those of the frame, or those of its regions.
+#[derive(Debug, Default)]
+pub struct SetTensors<'a> {
+    /// The tensors of a model that ran on the whole frame.
+    pub frame: Tensors<'a>,
+    /// The parts of the frame on which a model ran, each with its tensors.
+    pub regions: Vec<(TensorRegion, Tensors<'a>)>,
 }
 
 impl<'a> SetTensors<'a> {
+    fn all(&self) -> impl Iterator<Item = &Tensors<'a>> {
+        let of_regions = self.regions.iter().map(|(_, tensors)| tensors);
+        std::iter::once(&self.frame).chain(of_regions)
+    }
+
     /// Returns whether the set has no tensors.
     pub fn is_empty(&self) -> bool {
-        matches!(self, Self::Frame(tensors) if tensors.is_empty())
+        self.all().all(Tensors::is_empty)
     }
 
     /// Returns the tensors of the frame, or of the first region.
     pub fn first(&self) -> &Tensors<'a> {
-        match self {
-            Self::Frame(tensors) => tensors,
-            Self::Regions(regions) => &regions[0].1,
-        }
+        self.regions.first().map_or(&self.frame, |(_, tensors)| tensors)
     }
 
     /// Returns the caps with the model description, from the first tensor that has any.
     pub fn model(&self) -> Option<&'a gst::Caps> {
-        match self {
-            Self::Frame(tensors) => tensors.model(),
-            Self::Regions(regions) => regions.iter().find_map(|(_, tensors)| tensors.model()),
-        }
+        self.all().find_map(Tensors::model)
     }
 
     /// Returns the numbers of tensors that were read and not read, for the frame or the region that has most.
     pub fn counts(&self) -> (usize, usize) {
-        let counts = |tensors: &Tensors<'_>| (tensors.len(), tensors.unread());
-        match self {
-            Self::Frame(tensors) => counts(tensors),
-            Self::Regions(regions) => {
-                let counts = regions.iter().map(|(_, tensors)| counts(tensors));
-                counts.max_by_key(|(read, unread)| read + unread).unwrap_or_default()
-            }
-        }
+        let counts = self.all().map(|tensors| (tensors.len(), tensors.unread()));
+        counts.max_by_key(|(read, unread)| read + unread).unwrap_or_default()
     }
 }
 
@@ -221,15 +213,14 @@ impl SetReader {
         if self.last.as_ref().map(Set::as_ref) != set {
             self.last = set.map(Set::to_owned);
         }
-        let tensors = match set {
-            None => SetTensors::Frame(Tensors::default()),
+        let mut tensors = SetTensors::default();
+        match set {
+            None => {}
             Some(Set::TensorMeta(index)) => {
-                let mut tensors = Tensors::default();
-                tensor_meta::read_one(buffer, index, &mut tensors);
-                SetTensors::Frame(tensors)
+                tensor_meta::read_one(buffer, index, &mut tensors.frame);
             }
-            Some(Set::Source(source)) => custom_meta::read_from(buffer, source)?,
-        };
+            Some(Set::Source(source)) => tensors = custom_meta::read_from(buffer, source)?,
+        }
         Ok((tensors, sets))
     }
 

@@ -13,21 +13,11 @@ use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
-use super::deepstream::{self, Batch, LayerImages};
+use super::deepstream::{Batch, LayerImages};
 use super::model::ModelInput;
 use super::region::TensorRegion;
-use super::selection::SetReader;
 use super::{MAX_TENSORS, TensorViews, Tensors};
 use nmsfilter_core::tensor::{self, Shape, Storage, TensorView};
-
-/// The readers of a stream, which keep facts and memory from one buffer to the next.
-#[derive(Debug, Default)]
-pub(crate) struct Sources {
-    /// The reader of DeepStream's batches.
-    pub batches: deepstream::Reader,
-    /// The reader of all other tensors.
-    pub tensor_sets: SetReader,
-}
 
 /// A frame, or a region of a frame, and the tensors that are attached for it.
 pub(crate) struct FrameTensors<'a> {
@@ -36,7 +26,7 @@ pub(crate) struct FrameTensors<'a> {
 }
 
 /// The frame of an image.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct ImageFrame {
     /// The index of the frame in the buffer.
     pub index: usize,

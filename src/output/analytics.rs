@@ -15,8 +15,7 @@
 
 use gst::glib;
 use gst_newer::{
-    AnalyticsMtdRef, AnalyticsODMtd, AnalyticsRelationMeta, Capabilities, Location, Mask,
-    OrientedLocation, RelTypes,
+    AnalyticsODMtd, AnalyticsRelationMeta, Capabilities, Mask, OrientedLocation, RelTypes,
 };
 
 use super::{
@@ -194,15 +193,10 @@ pub(super) fn is_attached(
     if buffer.meta::<AnalyticsRelationMeta>().is_none() {
         return false;
     }
-    let is_there = |object: AnalyticsMtdRef<'_, AnalyticsODMtd>| {
-        if let Some(oriented) = &region.oriented
-            && Capabilities::get().oriented.is_ok()
-        {
-            return object.oriented_location() == Some(oriented_location(oriented));
-        }
-        let [x, y, w, h] = region.region.pixels(frame).map(|side| side as i32);
-        object.location() == Some(Location { x, y, w, h })
-    };
+    let oriented = region.oriented.filter(|_| Capabilities::get().oriented.is_ok());
+    let [x, y, w, h] = region.region.pixels(frame).map(|side| side as i32);
+    let upright = OrientedLocation { x, y, w, h, r: 0.0 };
+    let location = Some(oriented.as_ref().map_or(upright, oriented_location));
     let parent = parents(buffer, DetailedRegions::from(std::slice::from_ref(region.region)));
     let parent = parent.first().map(|&(_, parent)| parent);
     if parent.is_none() && region.region.parent.is_some() {
@@ -215,7 +209,9 @@ pub(super) fn is_attached(
         };
         meta.iter::<AnalyticsODMtd>().any(|object| {
             let id = object.id();
-            object.obj_type() == Some(label) && is_there(object) && has_parent(id)
+            object.obj_type() == Some(label)
+                && object.oriented_location() == location
+                && has_parent(id)
         })
     })
 }

@@ -49,7 +49,7 @@ impl Session {
         target: Target,
     ) -> Result<(), FrameError> {
         self.warn_if_repeated(element, buffer, target);
-        let Self { decoder: FrameDecoder { regions, .. }, models, sources, mask_buffers, .. } =
+        let Self { decoder: FrameDecoder { regions, .. }, models, batches, mask_buffers, .. } =
             self;
         let Some((frame, mut found)) = regions.frames().next() else { return Ok(()) };
         let model = &mut models[frame.model];
@@ -58,13 +58,13 @@ impl Session {
             Target::Frame => {
                 output::attach(buffer, frame.size, found, &mut model.labels, mask_buffers, kinds)?;
                 if !keep_tensors {
-                    sources.tensor_sets.remove(buffer);
+                    self.tensor_sets.remove(buffer);
                 }
             }
             Target::Batch(Found { unique_id, all_frames, place, .. }) => {
                 let (add_objects, remove_tensors) = (kinds.nvds, !keep_tensors);
                 let task = Task { unique_id, add_objects, remove_tensors, place };
-                if let Some(batch) = sources.batches.batch_meta(buffer) {
+                if let Some(batch) = batches.batch_meta(buffer) {
                     let (frames, labels) = (regions.frames(), &mut model.labels);
                     deepstream::attach(batch, frames, labels, &self.colors, task)
                         .map_err(InputError::from)?;
@@ -74,7 +74,7 @@ impl Session {
                 }
                 let with_ids;
                 if place != TensorPlace::Frames
-                    && let Some(batch) = sources.batches.batch_meta(buffer)
+                    && let Some(batch) = batches.batch_meta(buffer)
                 {
                     let objects = object_parent::objects(batch, frame).map_err(InputError::from)?;
                     with_ids = object_parent::with_ids(buffer, &objects, found.regions);
@@ -91,7 +91,7 @@ impl Session {
     /// is replaced by a copy.
     fn attach_to_streams(&mut self, buffer: &mut gst::BufferRef) -> Result<(), FrameError> {
         let mut decoded = self.decoder.regions.frames().peekable();
-        let tensor_sets = &mut self.sources.tensor_sets;
+        let tensor_sets = &mut self.tensor_sets;
         let mut index = 0;
         analytics_batch::try_for_each_frame(buffer, |mut frame| {
             let found = decoded.next_if(|(id, _)| id.index == index);
@@ -121,7 +121,7 @@ impl Session {
         buffer: &mut gst::BufferRef,
         target: Target,
     ) {
-        let Self { decoder: FrameDecoder { regions, notices, .. }, models, sources, .. } = self;
+        let Self { decoder: FrameDecoder { regions, notices, .. }, models, batches, .. } = self;
         let first = |has: fn(&DetailedRegions<'_>) -> bool| {
             regions.frames().find(move |(_, found)| has(found))
         };
@@ -136,7 +136,7 @@ impl Session {
             notices.post_if(element, notice, || match target {
                 Target::Frame => output::is_attached(buffer, frame.size, found, labels, kinds),
                 Target::Batch(Found { unique_id, .. }) => {
-                    let batch = sources.batches.batch_meta(buffer).filter(|_| kinds.nvds);
+                    let batch = batches.batch_meta(buffer).filter(|_| kinds.nvds);
                     batch.zip(found.iter().next()).is_some_and(|(batch, region)| {
                         deepstream::is_attached(batch, frame, region, labels, unique_id)
                     })

@@ -37,7 +37,7 @@ pub(super) struct FrameDecoder {
     mappings: Vec<Mapping>,
     places: Vec<ImagePlace>,
     /// The GPU failure after which the engine continued on the CPU, until it is taken.
-    failure: Option<String>,
+    pub failure: Option<String>,
     /// When the engine continued on the CPU after a failure of the GPU.
     gpu_failed: Option<Duration>,
 }
@@ -68,11 +68,6 @@ impl FrameDecoder {
     pub fn begin(&mut self) {
         self.regions.clear();
         self.counts = FrameCounts { engine: self.engine.name(), ..FrameCounts::default() };
-    }
-
-    /// The GPU failure after which the engine continued on the CPU; returned once.
-    pub fn take_failure(&mut self) -> Option<String> {
-        self.failure.take()
     }
 
     /// Finds the regions of images whose tensors are of the model `model`. Frames whose

@@ -230,12 +230,8 @@ impl Model {
         let mut next_group = 0;
         for frame in frames {
             let size = frame.size.ok_or(FrameError::NoCaps)?;
-            let mapping = match &frame.region {
-                None => self.settings.mapping(size, frame.model)?,
-                Some(region) => {
-                    self.settings.mapping_of_region(size, region.pixels, frame.model)?
-                }
-            };
+            let region = frame.region.map(|region| region.pixels);
+            let mapping = self.settings.mapping(size, region, frame.model)?;
             if let Some(made) = &self.reading
                 && !made.reading.has_model_size(mapping.model())
             {

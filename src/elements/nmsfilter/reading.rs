@@ -60,7 +60,7 @@ impl ModelTensors<'_> {
     /// If the size of the frames or of the model's input is unknown, or a frame has no pixels.
     pub fn mapping(&self, settings: &Settings) -> Result<Mapping, FrameError> {
         let frame = self.frame.ok_or(FrameError::NoCaps)?;
-        Ok(settings.mapping(frame, self.model)?)
+        Ok(settings.mapping(frame, None, self.model)?)
     }
 
     /// The core's settings for these tensors, with the decoder `wanted`.

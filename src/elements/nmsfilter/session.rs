@@ -31,8 +31,8 @@ use crate::input::analytics_batch::{self, FrameToRead};
 use crate::input::deepstream;
 use crate::input::inference_mark;
 use crate::input::region::TensorRegion;
-use crate::input::selection::{Selection, SetReader, SetTensors};
-use crate::input::source::{FrameTensors, ImageFrame, Images, Sources};
+use crate::input::selection::{Selection, SetReader};
+use crate::input::source::{FrameTensors, ImageFrame, Images};
 use crate::output::deepstream::ClassColors;
 use crate::output::{Labels, MaskBuffers};
 use nmsfilter_core::engine::Engine;
@@ -52,7 +52,10 @@ pub(super) struct Session {
     pub(super) models: Vec<Model>,
     /// The colors of DeepStream's objects.
     pub(super) colors: ClassColors,
-    pub(super) sources: Sources,
+    /// The reader of DeepStream's batches.
+    pub(super) batches: deepstream::Reader,
+    /// The reader of all other tensors.
+    pub(super) tensor_sets: SetReader,
     /// The caps of the current frame or batch of DeepStream.
     caps: Option<FrameCaps>,
     /// True if buffers are batches of GStreamer's analytics library.
@@ -75,7 +78,8 @@ impl Session {
             decoder: FrameDecoder::new(engine),
             models: vec![Model::new(labels, settings, nvinfer)],
             colors,
-            sources: Sources { batches, tensor_sets: SetReader::new(selection) },
+            batches,
+            tensor_sets: SetReader::new(selection),
             caps: None,
             has_streams: false,
             mask_buffers: MaskBuffers::default(),
@@ -168,9 +172,9 @@ impl Session {
         context: DecodeContext<'_>,
         buffer: &gst::BufferRef,
     ) -> Result<Option<Target>, FrameError> {
-        let Self { models, sources, decoder, caps, .. } = self;
+        let Self { models, batches, tensor_sets, decoder, caps, .. } = self;
         let (element, model) = (context.element, &mut models[0]);
-        let batch = sources.batches.read(buffer, *caps, !model.decoded)?;
+        let batch = batches.read(buffer, *caps, !model.decoded)?;
         let all_frames = batch.as_ref().map_or(1, |batch| batch.found.all_frames);
         if let Some(batch) = &batch {
             decoder.notices.batch(element, batch, model.settings());
@@ -193,8 +197,8 @@ impl Session {
                 Images::Batch(batch)
             }
             _ => {
-                let (set, sets) = sources.tensor_sets.read(buffer)?;
-                decoder.notices.other_sets(element, sources.tensor_sets.selection(), &sets);
+                let (set, sets) = tensor_sets.read(buffer)?;
+                decoder.notices.other_sets(element, tensor_sets.selection(), &sets);
                 decoder.notices.post(element, notices::of_unread(set.counts()));
                 if set.is_empty() {
                     decoder.counts.frames_without_tensors = all_frames;
@@ -203,15 +207,12 @@ impl Session {
                 let model = model.set_description(set.model())?;
                 let size = caps.map(|caps| caps.size);
                 let frame = ImageFrame { index: 0, stream: None, size, region: None, model };
-                match set {
-                    SetTensors::Frame(tensors) => {
-                        frame_image = [FrameTensors { frame, tensors }];
-                        Images::Frames(&frame_image)
-                    }
-                    SetTensors::Regions(regions) => {
-                        images_of_regions = region_images(frame, regions)?;
-                        Images::Frames(&images_of_regions)
-                    }
+                if set.regions.is_empty() {
+                    frame_image = [FrameTensors { frame, tensors: set.frame }];
+                    Images::Frames(&frame_image)
+                } else {
+                    images_of_regions = region_images(frame, set.regions)?;
+                    Images::Frames(&images_of_regions)
                 }
             }
         };
@@ -228,7 +229,7 @@ impl Session {
         context: DecodeContext<'_>,
         buffer: &gst::BufferRef,
     ) -> Result<(), FrameError> {
-        let Self { models, sources, decoder, .. } = self;
+        let Self { models, tensor_sets, decoder, .. } = self;
         let Some(batch) = buffer.meta::<AnalyticsBatchMeta>() else { return Ok(()) };
         if models.len() > MAX_MODELS {
             models.truncate(1);
@@ -238,8 +239,8 @@ impl Session {
         for (index, to_read) in analytics_batch::frames(&batch).enumerate() {
             let stream = Some(to_read.stream);
             let in_stream = |error: InputError| FrameError::from(error).in_stream(stream);
-            let (set, sets) = sources.tensor_sets.read(to_read.buffer).map_err(in_stream)?;
-            let selection = sources.tensor_sets.selection();
+            let (set, sets) = tensor_sets.read(to_read.buffer).map_err(in_stream)?;
+            let selection = tensor_sets.selection();
             decoder.notices.other_sets(context.element, selection, &sets);
             decoder.notices.post(context.element, notices::of_unread(set.counts()));
             if set.is_empty() {
@@ -250,17 +251,14 @@ impl Session {
             let model = models[selected].set_description(set.model()).map_err(in_stream)?;
             let frame =
                 ImageFrame { index, stream, size: stream_size(&to_read), region: None, model };
-            let tensors = match set {
-                SetTensors::Frame(tensors) => tensors,
-                SetTensors::Regions(regions) => {
-                    // A frame with regions is decoded in a separate run.
-                    let images =
-                        region_images(frame, regions).map_err(|error| error.in_stream(stream))?;
-                    decoder.decode(context, Images::Frames(&images), &mut models[selected])?;
-                    continue;
-                }
-            };
-            let next = FrameTensors { frame, tensors };
+            if !set.regions.is_empty() {
+                // A frame with regions is decoded in a separate run.
+                let images =
+                    region_images(frame, set.regions).map_err(|error| error.in_stream(stream))?;
+                decoder.decode(context, Images::Frames(&images), &mut models[selected])?;
+                continue;
+            }
+            let next = FrameTensors { frame, tensors: set.frame };
             let is_like =
                 |first: &FrameTensors<'_>| selected == model_of_waiting && first.are_like(&next);
             if waiting.is_full() || !waiting.first().is_none_or(is_like) {

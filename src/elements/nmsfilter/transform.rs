@@ -122,7 +122,7 @@ impl BaseTransformImpl for NmsFilter {
                 crate::input::tensor_meta::copy(shared, copy.make_mut());
                 if let Some(session) = &mut *lock(&self.session) {
                     // A copy has this error, too, and reports it when it is read.
-                    let _ = session.sources.batches.complete_copy(shared, copy.make_mut());
+                    let _ = session.batches.complete_copy(shared, copy.make_mut());
                 }
                 Ok(PrepareOutputBufferSuccess::Buffer(copy))
             }
@@ -140,7 +140,7 @@ impl BaseTransformImpl for NmsFilter {
         };
         session.update_settings(&lock(&self.settings));
         let result = session.process(&self.obj(), buffer);
-        let failure = session.decoder.take_failure();
+        let failure = session.decoder.failure.take();
         match &result {
             Ok(_) => session.count_labels(&mut lock(&self.stats)),
             Err(_) => session.decoder.notices.set_has_tensors(),

@@ -8,9 +8,11 @@ use super::crop::cropped;
 use super::layer::Layer;
 use super::memory::{Addresses, LayerMemory};
 use super::region_fits::RegionFits;
-use super::{BatchImage, Elsewhere, Found, NetworkInput, OutsideObject, TensorPlace};
+use super::{BatchImage, Elsewhere, Found, OutsideObject, TensorPlace};
 use crate::deepstream::{DeepStreamError, FrameMeta, LayerMeta, LockedBatch, Surfaces, TensorMeta};
+use crate::input::model::ModelInput;
 use crate::input::region::TensorRegion;
+use crate::input::source::ImageFrame;
 use crate::input::{InputError, MAX_TENSORS};
 
 /// Reads the lists of a batch into a reader's memory.
@@ -61,7 +63,8 @@ impl Collector<'_> {
         }
         // Images of one run follow each other, in the order of the batch, and of the objects of a frame.
         self.images.sort_unstable_by_key(|image| {
-            (image.run(), image.frame, image.region.and_then(|region| region.parent), image.first)
+            let ImageFrame { index, region, .. } = image.frame;
+            (image.run(), index, region.and_then(|region| region.parent), image.first)
         });
         Ok(self.found)
     }
@@ -86,8 +89,8 @@ impl Collector<'_> {
             };
             let region = TensorRegion::new(pixels).with_parent(number_of(position, count));
             // The boxes of a frame are compared with each other, so they must be of one model.
-            let model = NetworkInput::from(batch.model(tensor));
-            if self.images.get(first).is_some_and(|image| image.model != model) {
+            let model = ModelInput::from(batch.model(tensor));
+            if self.images.get(first).is_some_and(|image| image.frame.model != model) {
                 return Err(different_models(index, self.found.unique_id));
             }
             self.add_image(batch, (index, size, Some(region)), tensor)?;
@@ -110,11 +113,11 @@ impl Collector<'_> {
                 self.found.outside = Some(OutsideObject { rect, frame: size });
                 continue;
             };
-            let model = NetworkInput::from(batch.model(tensor)).size;
+            let model = ModelInput::from(batch.model(tensor)).size;
             let Some(input) = model else {
                 return Err(InputError::DeepStream { problem: NO_MODEL_SIZE.to_owned() });
             };
-            if self.images.first().is_some_and(|image| image.model.size != model) {
+            if self.images.first().is_some_and(|image| image.frame.model.size != model) {
                 return Err(different_models(index, self.found.unique_id));
             }
             fits.add(pixels.size(), input, batch.region_scaling(region))?;
@@ -128,9 +131,10 @@ impl Collector<'_> {
             self.add_image(batch, (index, size, Some(region_of_frame)), tensor)?;
         }
         // The tensors have the settings of nvinfer, but nvdspreprocess has scaled.
-        let letterbox = fits.letterbox();
+        let letterbox = Some(fits.letterbox());
         for image in self.images.iter_mut() {
-            image.model = NetworkInput { letterbox, is_assumed: false, ..image.model };
+            let known = ModelInput { letterbox, letterbox_is_assumed: false, ..image.frame.model };
+            image.frame.model = known;
         }
         Ok(())
     }
@@ -214,8 +218,9 @@ impl Collector<'_> {
         } else if count != self.layers.len() {
             return Err(different_layers(frame));
         }
-        let model = batch.model(tensor).into();
-        self.images.push(BatchImage { frame, size, region, model, first });
+        let (size, model) = (Some(size), batch.model(tensor).into());
+        let frame = ImageFrame { index: frame, stream: None, size, region, model };
+        self.images.push(BatchImage { frame, first });
         Ok(())
     }
 }

@@ -33,7 +33,6 @@ use std::ops::Range;
 use arrayvec::ArrayVec;
 
 use super::model::{Letterbox, MAX_MODEL_SIDE, ModelInput, Rounding};
-use super::region::TensorRegion;
 use super::source::ImageFrame;
 use super::{InputError, MAX_TENSORS};
 use crate::deepstream::layout::Version;
@@ -61,44 +60,31 @@ pub(crate) struct Reader {
 }
 
 /// A frame, or an object of a frame, that has tensors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchImage {
-    /// The index of the frame in the batch's list.
-    pub frame: usize,
-    /// The width and height of the frame. If the image is a frame, they are of the part that nvinfer read and
-    /// scaled, and both are even.
-    pub size: [u32; 2],
-    /// The part of the frame that is the image; `None` for the whole frame. Its parent is the number of its object, in
-    /// the order in which the objects were attached to the frame.
-    pub region: Option<TensorRegion>,
-    model: NetworkInput,
+    /// The frame, by its index in the batch's list. If the image is a whole frame, width and height are of the part that
+    /// nvinfer read and scaled, and both are even. The parent of a region is the number of its object, in the order in
+    /// which the objects were attached to the frame.
+    pub frame: ImageFrame,
     /// The index of the image's first layer in the reader's memories.
     first: usize,
 }
 
 impl BatchImage {
     /// The key of images that one run can decode: their model, and its input, which is the frame if its size is unknown.
-    fn run(&self) -> (NetworkInput, Option<[u32; 2]>) {
-        (self.model, self.model.size.is_none().then_some(self.size))
+    fn run(&self) -> impl Ord + use<> {
+        let ImageFrame { model, size, .. } = self.frame;
+        let of_frame = size.filter(|_| model.size.is_none());
+        (model.size, model.letterbox, model.letterbox_is_assumed, of_frame)
     }
 }
 
-/// The model's input, as far as the image's tensors describe it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct NetworkInput {
-    /// `None` if the tensors do not contain a valid size.
-    size: Option<[u32; 2]>,
-    letterbox: Letterbox,
-    /// True if a part of the letterbox is an assumption.
-    is_assumed: bool,
-}
-
-impl From<NetworkInfo> for NetworkInput {
+impl From<NetworkInfo> for ModelInput {
     fn from(NetworkInfo { size, maintain_aspect_ratio, symmetric_padding }: NetworkInfo) -> Self {
         let is_valid = size.iter().all(|side| (1..=MAX_MODEL_SIDE).contains(side));
         // If the size is invalid, the other fields cannot be trusted, either.
         let maintain_aspect_ratio = maintain_aspect_ratio.filter(|_| is_valid);
-        let (letterbox, is_assumed) = match (maintain_aspect_ratio, symmetric_padding) {
+        let (letterbox, letterbox_is_assumed) = match (maintain_aspect_ratio, symmetric_padding) {
             (Some(false), _) => (Letterbox::None, false),
             (Some(true), Some(true)) => (Letterbox::Center, false),
             (Some(true), Some(false)) => (Letterbox::TopLeft, false),
@@ -106,7 +92,13 @@ impl From<NetworkInfo> for NetworkInput {
             (Some(true), None) => (Letterbox::TopLeft, true),
             (None, _) => (Letterbox::None, true),
         };
-        Self { size: is_valid.then_some(size), letterbox, is_assumed }
+        Self {
+            size: is_valid.then_some(size),
+            letterbox: Some(letterbox),
+            rounding: Rounding::EvenSides,
+            letterbox_is_assumed,
+            ..Self::default()
+        }
     }
 }
 
@@ -247,7 +239,7 @@ impl<'a> Batch<'a> {
 
     /// Returns true if the images are objects or regions of interest.
     pub fn are_regions(&self) -> bool {
-        self.images.first().is_some_and(|image| image.region.is_some())
+        self.images.first().is_some_and(|image| image.frame.region.is_some())
     }
 
     /// The ranges of [`images`](Self::images) that one run can decode.
@@ -274,21 +266,13 @@ impl<'a> Batch<'a> {
 
     /// The frame of the image with this index.
     pub fn frame(&self, index: usize) -> ImageFrame {
-        let BatchImage { frame, size, region, model, .. } = self.images[index];
-        let model = ModelInput {
-            size: model.size,
-            letterbox: Some(model.letterbox),
-            rounding: Rounding::EvenSides,
-            letterbox_is_assumed: model.is_assumed,
-            ..ModelInput::default()
-        };
-        ImageFrame { index: frame, stream: None, size: Some(size), region, model }
+        self.images[index].frame
     }
 
     /// The letterbox that is assumed, because tensors do not contain all of it; `None` if they do.
     pub fn assumed_letterbox(&self) -> Option<Letterbox> {
-        let assumed = self.images.iter().find(|image| image.model.is_assumed);
-        assumed.map(|image| image.model.letterbox)
+        let assumed = self.images.iter().find(|image| image.frame.model.letterbox_is_assumed);
+        assumed.and_then(|image| image.frame.model.letterbox)
     }
 
     /// Returns the structures of DeepStream's metadata.
@@ -298,6 +282,6 @@ impl<'a> Batch<'a> {
 
     /// Returns whether the tensors of some image do not contain the size of the model's input.
     pub fn has_no_model_size(&self) -> bool {
-        self.images.iter().any(|image| image.model.size.is_none())
+        self.images.iter().any(|image| image.frame.model.size.is_none())
     }
 }

@@ -268,28 +268,22 @@ impl Settings {
         }
     }
 
-    /// The mapping from the model's input to frames of the size `frame`.
+    /// The mapping from the model's input to a frame of the size `frame`, or to this region of the frame.
     ///
     /// # Errors
     /// If only one of `model-width` and `model-height` is set, if the frame is letterboxed and the size of the model's
-    /// input is not known, or if the frame has no pixels.
-    pub fn mapping(&self, frame: [u32; 2], model: ModelInput) -> Result<Mapping, SettingsError> {
-        let rule = model.fit_rule(self.letterbox(model).0);
-        Ok(Mapping::new(frame, self.model_size(model).0, rule)?)
-    }
-
-    /// The mapping from the model's input to a frame of the size `frame`, for an image of a region of that frame.
-    ///
-    /// # Errors
-    /// The errors of [`mapping`](Self::mapping), and if the region is not inside the frame.
-    pub fn mapping_of_region(
+    /// input is not known, if the frame has no pixels, or if the region is not inside the frame.
+    pub fn mapping(
         &self,
         frame: [u32; 2],
-        region: FrameRegion,
+        region: Option<FrameRegion>,
         model: ModelInput,
     ) -> Result<Mapping, SettingsError> {
-        let rule = model.fit_rule(self.letterbox(model).0);
-        Ok(Mapping::of_region(frame, region, self.model_size(model).0, rule)?)
+        let (rule, size) = (model.fit_rule(self.letterbox(model).0), self.model_size(model).0);
+        Ok(match region {
+            None => Mapping::new(frame, size, rule)?,
+            Some(region) => Mapping::of_region(frame, region, size, rule)?,
+        })
     }
 
     /// The settings by these properties and a configuration of nvinfer.
