@@ -6,13 +6,14 @@
 use gst::glib::translate::IntoGlib;
 use gst_newer::{
     AnalyticsClassificationMtd, AnalyticsMtdRef, AnalyticsODMtd, AnalyticsRelationMeta,
-    AnalyticsSegmentationMtd, AnalyticsTrackingMtd, RelTypes,
+    AnalyticsSegmentationMtd, RelTypes,
 };
 
 use super::merge::Merger;
 use super::object::{self, Class, Confidence, Object, edges, normalized};
 use super::segmentation;
 use crate::bindings::strings;
+use crate::regions::{AttachedObject, objects_of};
 use nmsfilter_core::geometry::OrientedBox;
 
 /// The types of relation between an object and its track or mask, which differ from element to element.
@@ -27,23 +28,16 @@ pub(super) fn read(
     merger: &mut Merger,
 ) {
     for meta in buffer.iter_meta::<AnalyticsRelationMeta>() {
-        // Most metadata has neither tracks nor masks, and searching the relations of an object reads a whole row of
-        // the relation matrix. These two flags avoid that search.
-        let has_tracks = meta.iter::<AnalyticsTrackingMtd>().next().is_some();
+        // Most metadata has no masks, and searching the relations of an object reads a whole row of the relation matrix.
         let has_masks = meta.iter::<AnalyticsSegmentationMtd>().next().is_some();
         let found = meta.iter::<AnalyticsClassificationMtd>().filter(is_result);
         let mut without_object: Vec<u32> = found.map(|classes| classes.id()).collect();
         let has_classes = !without_object.is_empty();
-        for detection in meta.iter::<AnalyticsODMtd>() {
-            let id = detection.id();
-            let Some(mut object) = object(&detection, frame) else { continue };
+        for found in objects_of(&meta) {
+            let id = found.id;
+            let mut object = object(&found, frame);
             let mut parents = meta.iter_direct_related::<AnalyticsODMtd>(id, RelTypes::IS_PART_OF);
             object.parent_id = parents.next().map(|parent| parent.id().into());
-            if has_tracks {
-                let track = crate::regions::track(&meta, id);
-                object.track_id = track.map(|track| track.id);
-                object.is_predicted = track.is_some_and(|track| track.is_lost);
-            }
             let object = merger.add(objects, object);
             if has_classes {
                 let of_object = meta.iter_direct_related::<AnalyticsClassificationMtd>(id, ANY);
@@ -111,29 +105,27 @@ fn classes(
     (0..found.len()).map(class).collect::<Vec<_>>().into_iter()
 }
 
-fn object(detection: &AnalyticsMtdRef<'_, AnalyticsODMtd>, frame: [u32; 2]) -> Option<Object> {
-    let label = detection.obj_type().and_then(|quark| strings::of_quark(quark.into_glib()));
-    let object = Object {
-        region_id: detection.id().into(),
-        label: object::label(label),
-        confidence: Some(Confidence::F32(detection.confidence_level())),
-        ..Object::default()
-    };
-    let upright = |rect: [i32; 4]| {
-        let rect = rect.map(i64::from);
-        let bounds = Some(normalized(edges(rect), frame));
-        Object { rect, upright: rect, bounds, ..object.clone() }
-    };
-    let location = detection.oriented_location()?;
-    let rect = [location.x, location.y, location.w, location.h];
-    let angle = location.r;
-    if angle == 0.0 {
-        return Some(upright(rect));
-    }
+fn object(found: &AttachedObject, frame: [u32; 2]) -> Object {
+    let &AttachedObject { rectangle: rect, angle, track, .. } = found;
+    let is_upright = angle == 0.0;
     let [x, y, w, h] = rect.map(|side| side as f32);
-    let center = [x + w / 2.0, y + h / 2.0];
-    let bounds = OrientedBox { center, size: [w, h], angle }.bounds();
-    let bounds = [bounds.x1, bounds.y1, bounds.x2, bounds.y2].map(f64::from);
-    let bounds = Some(normalized(bounds, frame));
-    Some(Object { bounds, rotation: Some(angle), ..upright(rect) })
+    let bounds = if is_upright {
+        edges(rect)
+    } else {
+        let center = [x + w / 2.0, y + h / 2.0];
+        let bounds = OrientedBox { center, size: [w, h], angle }.bounds();
+        [bounds.x1, bounds.y1, bounds.x2, bounds.y2].map(f64::from)
+    };
+    Object {
+        rect,
+        upright: rect,
+        bounds: Some(normalized(bounds, frame)),
+        region_id: found.id.into(),
+        track_id: track.map(|track| track.id),
+        is_predicted: track.is_some_and(|track| track.is_lost),
+        label: object::label(strings::of_quark(found.label_quark)),
+        confidence: Some(Confidence::F32(found.confidence)),
+        rotation: (!is_upright).then_some(angle),
+        ..Object::default()
+    }
 }

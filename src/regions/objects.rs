@@ -17,8 +17,11 @@ pub struct AttachedObject {
     pub label: Option<&'static str>,
     /// The name of the class; 0 if it is missing.
     pub label_quark: GQuark,
-    /// Left, top, width and height in pixels of the frame.
+    /// Left, top, width and height in pixels of the frame; of an oriented object, those before the rotation about its
+    /// center.
     pub rectangle: [i64; 4],
+    /// The angle in radians, clockwise; 0 if the object is upright.
+    pub angle: f32,
     /// The score.
     pub confidence: f32,
     /// The track that is related to the object.
@@ -38,8 +41,7 @@ pub struct AttachedTrack {
 /// The types of relation between an object and its track, which differ from element to element.
 const ANY: RelTypes = RelTypes::IS_PART_OF.union(RelTypes::CONTAIN).union(RelTypes::RELATE_TO);
 
-/// Returns the objects of `buffer`, in the order in which they were attached. The rectangle of an oriented object is its
-/// rectangle before the rotation.
+/// Returns the objects of `buffer`, in the order in which they were attached.
 pub fn objects(buffer: &gst::BufferRef) -> Vec<AttachedObject> {
     let mut objects = Vec::new();
     for_each_object(buffer, |object| objects.push(object));
@@ -48,24 +50,31 @@ pub fn objects(buffer: &gst::BufferRef) -> Vec<AttachedObject> {
 
 /// Calls `read` with each of the [`objects`], without an allocation.
 pub fn for_each_object(buffer: &gst::BufferRef, mut read: impl FnMut(AttachedObject)) {
-    for meta in buffer.iter_meta::<AnalyticsRelationMeta>() {
-        // Without tracks, no relations are searched.
-        let has_tracks = meta.iter::<AnalyticsTrackingMtd>().next().is_some();
-        for object in meta.iter::<AnalyticsODMtd>() {
-            let Some(location) = object.location() else { continue };
-            let label_quark = object.obj_type().map_or(0, IntoGlib::into_glib);
-            let label = strings::of_quark(label_quark).and_then(|label| label.to_str().ok());
-            let rectangle = [location.x, location.y, location.w, location.h].map(i64::from);
-            let confidence = object.confidence_level();
-            let id = object.id();
-            let track = if has_tracks { track(&meta, id) } else { None };
-            read(AttachedObject { id, label, label_quark, rectangle, confidence, track });
-        }
-    }
+    let metas = buffer.iter_meta::<AnalyticsRelationMeta>();
+    metas.for_each(|meta| objects_of(&meta).for_each(&mut read));
+}
+
+/// Returns the objects in this metadata.
+pub(crate) fn objects_of(meta: &AnalyticsRelationMeta) -> impl Iterator<Item = AttachedObject> {
+    // Without tracks, no relations are searched.
+    let has_tracks = meta.iter::<AnalyticsTrackingMtd>().next().is_some();
+    meta.iter::<AnalyticsODMtd>().filter_map(move |object| {
+        let (id, location) = (object.id(), object.oriented_location()?);
+        let label_quark = object.obj_type().map_or(0, IntoGlib::into_glib);
+        Some(AttachedObject {
+            id,
+            label: strings::of_quark(label_quark).and_then(|label| label.to_str().ok()),
+            label_quark,
+            rectangle: [location.x, location.y, location.w, location.h].map(i64::from),
+            angle: location.r,
+            confidence: object.confidence_level(),
+            track: if has_tracks { track(meta, id) } else { None },
+        })
+    })
 }
 
 /// Returns the track that is related to the object with this id.
-pub fn track(meta: &AnalyticsRelationMeta, object: u32) -> Option<AttachedTrack> {
+fn track(meta: &AnalyticsRelationMeta, object: u32) -> Option<AttachedTrack> {
     let track = meta.iter_direct_related::<AnalyticsTrackingMtd>(object, ANY).next()?.info()?;
     Some(AttachedTrack { id: track.id, is_lost: track.is_lost })
 }

@@ -33,6 +33,8 @@ pub(super) struct FrameDecoder {
     pub regions: FrameRegions,
     pub counts: FrameCounts,
     pub notices: Notices,
+    /// The time of the buffer.
+    pub now: Duration,
     /// The mapping and the place of each image of the current run.
     mappings: Vec<Mapping>,
     places: Vec<ImagePlace>,
@@ -42,14 +44,6 @@ pub(super) struct FrameDecoder {
     gpu_failed: Option<Duration>,
 }
 
-/// The buffer that is decoded.
-#[derive(Clone, Copy)]
-pub(super) struct DecodeContext<'e> {
-    pub element: &'e NmsFilter,
-    /// The time of the buffer.
-    pub now: Duration,
-}
-
 impl FrameDecoder {
     pub fn new(engine: Box<dyn Engine>) -> Self {
         Self {
@@ -57,6 +51,7 @@ impl FrameDecoder {
             regions: FrameRegions::default(),
             counts: FrameCounts::default(),
             notices: Notices::default(),
+            now: Duration::ZERO,
             mappings: Vec::new(),
             places: Vec::new(),
             failure: None,
@@ -64,8 +59,9 @@ impl FrameDecoder {
         }
     }
 
-    /// Begins a buffer.
-    pub fn begin(&mut self) {
+    /// Begins the buffer of this time.
+    pub fn begin(&mut self, now: Duration) {
+        self.now = now;
         self.regions.clear();
         self.counts = FrameCounts { engine: self.engine.name(), ..FrameCounts::default() };
     }
@@ -77,36 +73,35 @@ impl FrameDecoder {
     /// If settings are not valid for the first images that are decoded, no decoder reads the tensors, or the engine fails.
     pub fn decode(
         &mut self,
-        context: DecodeContext<'_>,
+        element: &NmsFilter,
         images: Images<'_, '_>,
         model: &mut Model,
     ) -> Result<(), FrameError> {
-        images.runs().try_for_each(|run| self.decode_run(context, images, run, &mut *model))
+        images.runs().try_for_each(|run| self.decode_run(element, images, run, &mut *model))
     }
 
     /// Decodes a range of images. If one run cannot decode several, they are decoded one by one, so that an error is the
     /// error of its frame.
     fn decode_run(
         &mut self,
-        context: DecodeContext<'_>,
+        element: &NmsFilter,
         images: Images<'_, '_>,
         run: Range<usize>,
         model: &mut Model,
     ) -> Result<(), FrameError> {
-        let result = self.try_run(context, images, run.clone(), &mut *model);
-        self.note_failure(context.now);
+        let result = self.try_run(element, images, run.clone(), &mut *model);
+        self.note_failure();
         let Err(error) = result else { return Ok(()) };
         let stream = images.frame(run.start).stream;
         let is_one_by_one = stream.is_some() || matches!(error, FrameError::OtherInput);
         if run.len() > 1 && is_one_by_one && !images.are_regions() && !error.is_device_error() {
             return run.into_iter().try_for_each(|image| {
-                self.decode_run(context, images, image..image + 1, &mut *model)
+                self.decode_run(element, images, image..image + 1, &mut *model)
             });
         }
-        if !self.is_lost_with_gpu(&error, context.now) {
+        if !self.is_lost_with_gpu(&error) {
             return Err(error.in_stream(stream));
         }
-        let element = context.element;
         gst::warning!(CAT, obj = element, "the tensors are lost with the GPU: {error}");
         self.counts.frames_lost += images.count_frames(run);
         Ok(())
@@ -115,11 +110,12 @@ impl FrameDecoder {
     /// Decodes a range of images in one run.
     fn try_run(
         &mut self,
-        DecodeContext { element, now }: DecodeContext<'_>,
+        element: &NmsFilter,
         images: Images<'_, '_>,
         run: Range<usize>,
         model: &mut Model,
     ) -> Result<(), FrameError> {
+        let now = self.now;
         let Self { engine, regions, counts, notices, mappings, places, .. } = self;
         let tensors = images.tensors(run.clone());
         let (mut views, planned) = (tensors.views(), tensors.planned_views());
@@ -135,7 +131,7 @@ impl FrameDecoder {
             .update((element, &mut *notices), &**engine, of_model, now)
             .map_err(|error| error.with_signatures(&model.info.signatures))?;
         if let Output::Classes(_) = model.made().reading.output {
-            return self.classify(DecodeContext { element, now }, images, run, model);
+            return self.classify(element, images, run, model);
         }
         model.place_images(run.clone().map(|image| images.frame(image)), mappings, places)?;
         let (index_of_model, limit) = (model.index, model.settings().scalars.max_detections);
@@ -178,14 +174,14 @@ impl FrameDecoder {
     /// one.
     fn classify(
         &mut self,
-        context: DecodeContext<'_>,
+        element: &NmsFilter,
         images: Images<'_, '_>,
         run: Range<usize>,
         model: &mut Model,
     ) -> Result<(), FrameError> {
         let (frames, counts) = (self.regions.frame_count(), self.counts);
         let mut classify =
-            |image: usize| self.classify_image(context, images, (image, image == run.start), model);
+            |image: usize| self.classify_image(element, images, (image, image == run.start), model);
         if let Err(error) = run.clone().try_for_each(&mut classify) {
             self.regions.truncate_classified(frames);
             self.counts = counts;
@@ -199,12 +195,12 @@ impl FrameDecoder {
     /// Finds the classes of an image, which `is_first` of its run or not.
     fn classify_image(
         &mut self,
-        DecodeContext { element, now }: DecodeContext<'_>,
+        element: &NmsFilter,
         images: Images<'_, '_>,
         (image, is_first): (usize, bool),
         model: &mut Model,
     ) -> Result<(), FrameError> {
-        let Self { regions, counts, notices, .. } = self;
+        let Self { regions, counts, notices, now, .. } = self;
         let index_of_model = model.index;
         let ModelReading { reading, quantization, .. } = model.made();
         let Output::Classes(classifier) = &mut reading.output else {
@@ -227,7 +223,7 @@ impl FrameDecoder {
         let (mut is_rejected, mut told) = (false, Vec::new());
         for output in 0..classifier.outputs().len() {
             regions.add_classified(region, output, |found| {
-                let classified = classifier.classify(output, &views, found, Some(now))?;
+                let classified = classifier.classify(output, &views, found, Some(*now))?;
                 is_rejected |= !classified.is_finite;
                 told.extend(classified.notices);
                 Ok::<(), FrameError>(())
@@ -239,18 +235,18 @@ impl FrameDecoder {
     }
 
     /// Notes that the engine continued on the CPU after a failure of the GPU.
-    fn note_failure(&mut self, now: Duration) {
+    fn note_failure(&mut self) {
         if let Some(failure) = self.engine.take_failure() {
             self.failure = Some(failure.to_string());
-            self.gpu_failed = Some(now);
+            self.gpu_failed = Some(self.now);
         }
     }
 
     /// Returns true if tensors cannot be read because they were in the memory of a GPU that has failed less than a
     /// second ago. Upstream elements need that time to notice the failure, too.
-    fn is_lost_with_gpu(&self, error: &FrameError, now: Duration) -> bool {
+    fn is_lost_with_gpu(&self, error: &FrameError) -> bool {
         matches!(error, FrameError::Engine(EngineError::Tensor(TensorError::Map { .. })))
-            && self.gpu_failed.is_some_and(|failed| now - failed < SECOND)
+            && self.gpu_failed.is_some_and(|failed| self.now - failed < SECOND)
     }
 }
 

@@ -16,7 +16,7 @@ use super::CAT;
 use super::NmsFilter;
 use super::attach::Target;
 use super::clock::Clock;
-use super::decode::{DecodeContext, FrameDecoder};
+use super::decode::FrameDecoder;
 use super::error::FrameError;
 use super::model::Model;
 use super::notices;
@@ -139,15 +139,14 @@ impl Session {
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
     ) -> Result<FrameCounts, FrameError> {
-        self.decoder.begin();
-        let context = DecodeContext { element, now: self.clock.advance(buffer.pts()) };
+        self.decoder.begin(self.clock.advance(buffer.pts()));
         let target = if self.has_streams {
-            self.decode_streams(context, buffer)?;
+            self.decode_streams(element, buffer)?;
             Some(Target::Streams)
         } else {
-            self.decode_buffer(context, buffer)?
+            self.decode_buffer(element, buffer)?
         };
-        let FrameDecoder { regions, counts, notices, .. } = &mut self.decoder;
+        let FrameDecoder { regions, counts, notices, now, .. } = &mut self.decoder;
         regions.sort_frames();
         counts.survivors = regions.survivors();
         if counts.frames + counts.frames_lost > 0 {
@@ -157,7 +156,7 @@ impl Session {
                 // There was no region to run the model on, which is no sign of missing tensors.
                 counts.frames_without_tensors = 1;
             } else {
-                notices.without_tensors(element, context.now);
+                notices.without_tensors(element, *now);
             }
         }
         if let Some(target) = target {
@@ -169,11 +168,11 @@ impl Session {
     /// Finds the regions of a frame, or of the frames of a batch of DeepStream; `None` if the buffer has no tensors.
     fn decode_buffer(
         &mut self,
-        context: DecodeContext<'_>,
+        element: &NmsFilter,
         buffer: &gst::BufferRef,
     ) -> Result<Option<Target>, FrameError> {
         let Self { models, batches, tensor_sets, decoder, caps, .. } = self;
-        let (element, model) = (context.element, &mut models[0]);
+        let model = &mut models[0];
         let batch = batches.read(buffer, *caps, !model.decoded)?;
         let all_frames = batch.as_ref().map_or(1, |batch| batch.found.all_frames);
         if let Some(batch) = &batch {
@@ -216,7 +215,7 @@ impl Session {
                 }
             }
         };
-        decoder.decode(context, images, model)?;
+        decoder.decode(element, images, model)?;
         let counts = &mut decoder.counts;
         counts.frames_without_tensors = all_frames - counts.frames - counts.frames_lost;
         Ok(Some(Target::of(images)))
@@ -226,7 +225,7 @@ impl Session {
     /// whose tensors are alike are decoded together.
     fn decode_streams(
         &mut self,
-        context: DecodeContext<'_>,
+        element: &NmsFilter,
         buffer: &gst::BufferRef,
     ) -> Result<(), FrameError> {
         let Self { models, tensor_sets, decoder, .. } = self;
@@ -241,8 +240,8 @@ impl Session {
             let in_stream = |error: InputError| FrameError::from(error).in_stream(stream);
             let (set, sets) = tensor_sets.read(to_read.buffer).map_err(in_stream)?;
             let selection = tensor_sets.selection();
-            decoder.notices.other_sets(context.element, selection, &sets);
-            decoder.notices.post(context.element, notices::of_unread(set.counts()));
+            decoder.notices.other_sets(element, selection, &sets);
+            decoder.notices.post(element, notices::of_unread(set.counts()));
             if set.is_empty() {
                 decoder.counts.frames_without_tensors += 1;
                 continue;
@@ -255,7 +254,7 @@ impl Session {
                 // A frame with regions is decoded in a separate run.
                 let images =
                     region_images(frame, set.regions).map_err(|error| error.in_stream(stream))?;
-                decoder.decode(context, Images::Frames(&images), &mut models[selected])?;
+                decoder.decode(element, Images::Frames(&images), &mut models[selected])?;
                 continue;
             }
             let next = FrameTensors { frame, tensors: set.frame };
@@ -263,7 +262,7 @@ impl Session {
                 |first: &FrameTensors<'_>| selected == model_of_waiting && first.are_like(&next);
             if waiting.is_full() || !waiting.first().is_none_or(is_like) {
                 let model = &mut models[model_of_waiting];
-                decoder.decode(context, Images::Frames(&waiting), model)?;
+                decoder.decode(element, Images::Frames(&waiting), model)?;
                 waiting.clear();
             }
             if waiting.is_empty() {
@@ -273,7 +272,7 @@ impl Session {
         }
         if !waiting.is_empty() {
             let model = &mut models[model_of_waiting];
-            decoder.decode(context, Images::Frames(&waiting), model)?;
+            decoder.decode(element, Images::Frames(&waiting), model)?;
         }
         Ok(())
     }
