@@ -32,9 +32,9 @@ pub struct DriverError {
 }
 
 impl DriverError {
-    /// Returns whether the result is `CUDA_ERROR_NOT_READY`: the work has not completed yet.
-    pub fn is_not_ready(&self) -> bool {
-        self.code == NOT_READY
+    /// Returns whether this is the result.
+    pub(super) fn is(&self, result: sys::CUresult) -> bool {
+        self.code == result as u32
     }
 
     /// Creates the error for an image that is not PTX. The driver is not called.
@@ -46,22 +46,9 @@ impl DriverError {
             description: "the image is not ASCII text".to_owned(),
         }
     }
-
-    /// Returns whether the result is `CUDA_ERROR_INVALID_HANDLE`, for example because an event has not been
-    /// recorded.
-    pub(super) fn is_invalid_handle(&self) -> bool {
-        self.code == INVALID_HANDLE
-    }
-
-    /// Returns whether the result is `CUDA_ERROR_INVALID_VALUE`.
-    pub(super) fn is_invalid_value(&self) -> bool {
-        self.code == INVALID_VALUE
-    }
 }
 
 const SUCCESS: u32 = 0;
-const INVALID_VALUE: u32 = sys::CUresult::CUDA_ERROR_INVALID_VALUE as u32;
-const INVALID_HANDLE: u32 = sys::CUresult::CUDA_ERROR_INVALID_HANDLE as u32;
 const NOT_READY: u32 = sys::CUresult::CUDA_ERROR_NOT_READY as u32;
 
 macro_rules! driver {
@@ -273,7 +260,9 @@ impl Driver {
             // SAFETY: `cuInit` has no preconditions, and may be called several times.
             match unsafe { driver.cuInit(0) } {
                 Ok(()) => Ok(driver),
-                Err(error) if error.code == NO_DEVICE => Err(DeviceError::NoDevice),
+                Err(error) if error.is(sys::CUresult::CUDA_ERROR_NO_DEVICE) => {
+                    Err(DeviceError::NoDevice)
+                }
                 Err(error) => Err(error.into()),
             }
         })
@@ -339,5 +328,3 @@ impl Driver {
         Err(DriverError { call, code, name, description })
     }
 }
-
-const NO_DEVICE: u32 = sys::CUresult::CUDA_ERROR_NO_DEVICE as u32;

@@ -168,7 +168,7 @@ impl Device {
             self.enter()?.cuPointerGetAttributes(3, attributes.as_ptr(), values.as_ptr(), address)
         };
         match known {
-            Err(error) if !error.is_invalid_value() => return Err(error),
+            Err(error) if !error.is(sys::CUresult::CUDA_ERROR_INVALID_VALUE) => return Err(error),
             // The driver sets attributes that do not apply to an address to zero, and every known address has a
             // memory type.
             Err(_) => return Ok(Location::Unknown),

@@ -232,7 +232,7 @@ impl Stream {
         // SAFETY: the stream exists until `drop`.
         match unsafe { self.device.enter()?.cuStreamQuery(self.handle) } {
             Ok(()) => Ok(true),
-            Err(error) if error.is_not_ready() => Ok(false),
+            Err(error) if error.is(sys::CUresult::CUDA_ERROR_NOT_READY) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -351,9 +351,13 @@ impl OwnedEvent {
         };
         match result {
             Some(Ok(())) => Ok(Some(Duration::from_secs_f32(milliseconds.max(0.0) / 1000.0))),
-            Some(Err(error)) if error.is_not_ready() || error.is_invalid_handle() => Ok(None),
-            Some(Err(error)) => Err(error),
-            None => Ok(None),
+            Some(Err(error))
+                if !error.is(sys::CUresult::CUDA_ERROR_NOT_READY)
+                    && !error.is(sys::CUresult::CUDA_ERROR_INVALID_HANDLE) =>
+            {
+                Err(error)
+            }
+            Some(Err(_)) | None => Ok(None),
         }
     }
 

@@ -15,21 +15,17 @@ pub(super) struct ClassLimits {
     counts: Vec<usize>,
 }
 
-/// The survivors of a group.
-pub(super) struct Survivors<'a> {
-    /// Sorted by rank.
-    pub detections: &'a mut [Detection],
-    /// The columns, one row per survivor.
-    pub columns: &'a mut [f32],
-    /// The places of the masks; empty if there are no masks.
-    pub places: &'a mut [MaskPlace],
-}
-
 impl ClassLimits {
-    /// Moves the kept survivors to the front and returns their number. Does not allocate if an
-    /// earlier call had as many rules.
-    pub fn apply(&mut self, params: &Params, survivors: Survivors<'_>) -> usize {
-        let Survivors { detections, columns, places } = survivors;
+    /// Moves the kept survivors of a group, which are sorted by rank, to the front and returns their number. `columns` has
+    /// a row for each survivor; `places` has the place of each mask, or is empty if there are no masks. Does not allocate
+    /// if an earlier call had as many rules.
+    pub fn apply(
+        &mut self,
+        params: &Params,
+        detections: &mut [Detection],
+        columns: &mut [f32],
+        places: &mut [MaskPlace],
+    ) -> usize {
         self.counts.clear();
         self.counts.resize(params.class_rules.len(), 0);
         let width = columns.len().checked_div(detections.len()).unwrap_or(0);
@@ -83,9 +79,8 @@ mod tests {
         let mut places: Vec<_> = all
             .map(|anchor| MaskPlace { area: MaskArea::default(), first: anchor as usize })
             .collect();
-        let survivors =
-            Survivors { detections: &mut detections, columns: &mut columns, places: &mut places };
-        let count = ClassLimits::default().apply(&params, survivors);
+        let limits = &mut ClassLimits::default();
+        let count = limits.apply(&params, &mut detections, &mut columns, &mut places);
         let kept: Vec<u32> = detections[..count].iter().map(|d| d.anchor).collect();
         let rows: Vec<f32> =
             kept.iter().flat_map(|&anchor| [anchor as f32, anchor as f32 + 0.5]).collect();

@@ -123,7 +123,7 @@ fn single(activation: Activation, stored: f32) -> f32 {
 
 /// `number`, clamped to the range 0 to 1. NaN becomes 0.
 #[inline(always)]
-fn limited(number: f32) -> f32 {
+pub(super) fn limited(number: f32) -> f32 {
     let above = if number > 0.0 { number } else { 0.0 };
     if above < 1.0 { above } else { 1.0 }
 }

@@ -9,13 +9,6 @@ use super::Method;
 use crate::functions::exp;
 use crate::geometry::Corners;
 
-/// The overlap from the value of a measure, limited to the range 0 to 1. NaN becomes 0.
-#[inline(always)]
-pub(super) fn overlap(value: f32) -> f32 {
-    let above = if value > 0.0 { value } else { 0.0 };
-    if above < 1.0 { above } else { 1.0 }
-}
-
 /// The smallest box that has `grown` and `member` in it. Of equal edges, the one of `grown` is
 /// taken, which matters for the sign of zero.
 #[inline(always)]
@@ -142,7 +135,7 @@ mod tests {
     #[test]
     fn an_overlap_is_a_number_from_0_to_1() {
         let values = [f32::NAN, -0.5, 0.25, 1.0, 1.000_000_1];
-        assert_eq!(values.map(overlap), [0.0, 0.0, 0.25, 1.0, 1.0]);
+        assert_eq!(values.map(super::super::formula::limited), [0.0, 0.0, 0.25, 1.0, 1.0]);
     }
 
     #[test]

@@ -61,17 +61,7 @@ named! {
 impl Method {
     /// Returns true if survivors keep their boxes and their scores.
     pub fn only_suppresses(self) -> bool {
-        match self {
-            Self::Greedy | Self::MapReduce | Self::None | Self::Adaptive | Self::Feature => true,
-            Self::Merge
-            | Self::MergeTransitive
-            | Self::WeightedFusion
-            | Self::WeightedAverage
-            | Self::SoftLinear
-            | Self::SoftGaussian
-            | Self::MatrixLinear
-            | Self::MatrixGaussian => false,
-        }
+        matches!(self, Self::Greedy | Self::MapReduce | Self::None | Self::Adaptive | Self::Feature)
     }
 
     /// The kind of the column by which the method decides, if it reads one.

@@ -29,7 +29,7 @@
 //! The greatest errors, in units in the last place of the exact result, are 0.989 for [`exp`], and 2.481 for
 //! [`sigmoid`] where exp(-x) is finite. The test `all_numbers` measures errors and monotonicity over all f32.
 
-use super::order::{from_order, order};
+use super::order::{bisect, order};
 use super::{LN2_HIGH, LN2_LOW, NAN, ROUND_TO_INTEGER};
 
 /// The coefficients of P, from the lowest degree.
@@ -83,17 +83,9 @@ pub fn logit_threshold(threshold: f32) -> f32 {
     if threshold.is_nan() || threshold <= 0.0 {
         return f32::NEG_INFINITY;
     }
-    // sigmoid(below) < threshold, and sigmoid(result) >= threshold or result is infinity.
-    let (mut below, mut result) = (order(f32::NEG_INFINITY), order(f32::INFINITY));
-    while result - below > 1 {
-        let middle = below + (result - below) / 2;
-        if sigmoid(from_order(middle)) < threshold {
-            below = middle;
-        } else {
-            result = middle;
-        }
-    }
-    from_order(result)
+    let is_below = |x: f32| sigmoid(x) < threshold;
+    let [_, result] = bisect(order(f32::NEG_INFINITY), order(f32::INFINITY), is_below);
+    result
 }
 
 #[cfg(test)]
@@ -101,6 +93,7 @@ mod tests {
     use half::f16;
 
     use super::super::measure::{ALL, error, in_ranges, next, previous};
+    use super::super::order::from_order;
     use super::*;
 
     /// The greatest errors that the documentation of this module states.

@@ -40,7 +40,7 @@ mod trigonometric;
 
 pub use exponential::{exp, logit_threshold, sigmoid};
 pub use logarithm::ln;
-pub(crate) use order::{from_order, order};
+pub(crate) use order::{bisect, order};
 pub use trigonometric::{MAX_ANGLE, SinCos, sin_cos};
 
 /// The first 15 bits of ln 2: 0x1.62e4p-1.

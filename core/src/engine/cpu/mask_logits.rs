@@ -18,7 +18,7 @@ use half::slice::HalfFloatSliceExt;
 
 use super::dispatch::{Work, dispatch};
 use super::host_tensors::Numbers;
-use crate::tensor::{Element, Quantization, with_elements};
+use crate::tensor::{Element, with_elements};
 
 /// The number of pixels whose sums one instruction adds to.
 const LANES: usize = 8;
@@ -105,7 +105,7 @@ impl MaskLogits {
     /// Computes the logits. Rows of prototypes have `width` pixels.
     pub fn compute(&mut self, numbers: &Numbers<'_>, width: usize) {
         with_elements!(numbers.elements, elements => {
-            dispatch((self, &Source::new(elements, numbers, width)));
+            dispatch((self, &Source { elements, numbers, width }));
         });
     }
 }
@@ -270,44 +270,31 @@ impl Stored for f16 {
 /// The prototypes of an image.
 struct Source<'a, T> {
     elements: &'a [T],
-    quantization: Option<Quantization>,
-    offset: usize,
-    pixel_stride: usize,
-    channel_stride: usize,
+    numbers: &'a Numbers<'a>,
     /// The number of pixels in a row.
     width: usize,
 }
 
-impl<'a, T: Stored> Source<'a, T> {
-    fn new(elements: &'a [T], numbers: &Numbers<'_>, width: usize) -> Self {
-        Self {
-            elements,
-            quantization: numbers.quantization,
-            offset: numbers.field.offset,
-            pixel_stride: numbers.field.anchor_stride,
-            channel_stride: numbers.field.component_stride,
-            width,
-        }
-    }
-
+impl<T: Stored> Source<'_, T> {
     /// Copies a span of columns of row `y`. `to` has `stride` numbers per channel.
     #[inline(always)]
     fn copy(&self, y: usize, span: Range<usize>, channels: usize, to: &mut [f32], stride: usize) {
-        let pixel = self.offset + (y * self.width + span.start) * self.pixel_stride;
+        let &Numbers { field, quantization, .. } = self.numbers;
+        let pixel = field.index(y * self.width + span.start, 0);
         for (channel, to) in to.chunks_mut(stride).take(channels).enumerate() {
-            let from = &self.elements[pixel + channel * self.channel_stride..];
+            let from = &self.elements[pixel + channel * field.component_stride..];
             let mut count = span.len();
-            if self.pixel_stride == 1 {
+            if field.anchor_stride == 1 {
                 // Whole blocks, where the memory has them.
                 let padded = count.next_multiple_of(LANES);
                 count = if padded <= from.len() { padded } else { count };
                 T::copy(&from[..count], &mut to[..count]);
             } else {
                 for (column, to) in to[..count].iter_mut().enumerate() {
-                    *to = from[column * self.pixel_stride].to_f32();
+                    *to = from[column * field.anchor_stride].to_f32();
                 }
             }
-            if let Some(quantization) = self.quantization {
+            if let Some(quantization) = quantization {
                 to[..count].iter_mut().for_each(|number| *number = quantization.number(*number));
             }
         }
@@ -318,7 +305,7 @@ impl<'a, T: Stored> Source<'a, T> {
 mod tests {
     use super::*;
     use crate::decoder::Field;
-    use crate::tensor::Elements;
+    use crate::tensor::{Elements, Quantization};
 
     const CHANNELS: usize = 5;
 
@@ -387,7 +374,7 @@ mod tests {
             check(&numbers, width, &wanted, &logits);
             if let Elements::F32(elements) = elements {
                 logits.logits.fill(f32::NAN);
-                (&mut logits, &Source::new(elements, &numbers, width)).run();
+                (&mut logits, &Source { elements, numbers: &numbers, width }).run();
                 check(&numbers, width, &wanted, &logits);
             }
         }

@@ -11,7 +11,6 @@
 
 mod block;
 mod buckets;
-mod by_class;
 mod candidate;
 mod conflict;
 mod decode;
@@ -31,35 +30,32 @@ mod suppressors;
 
 use std::ops::Range;
 
-use super::class_limits::{self as limits, ClassLimits};
+use super::class_limits::ClassLimits;
 use super::params::cap;
 use super::place::image_groups;
 use super::validate::validate;
 use super::{
-    Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Job, Method, Outcome,
-    Params,
+    Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Job, Outcome, Params,
 };
 use crate::decoder::layout::Prototypes;
 use crate::decoder::{Layout, MAX_CLASSES};
 use crate::geometry::oriented::Rectangle;
-use by_class::ByClass;
 use decode::{CandidateDecoder, Found, ImageRules};
 use dispatch::dispatch;
 use host_tensors::{HostTensors, ImageTensors};
 use masks::{ImageMasks, MaskBuffers};
 use merging::{Merged, Merging};
 use ranking::Ranking;
-use suppression::{EachClass, Suppression};
-use suppressors::Lists;
+use suppression::Suppression;
+use suppressors::Suppressors;
 
 /// The engine that runs on the CPU.
 #[derive(Debug, Default)]
 pub struct Cpu {
     decoder: CandidateDecoder,
     ranking: Ranking,
-    by_class: ByClass,
-    suppressors: Lists,
-    oriented_suppressors: Lists<Rectangle>,
+    suppressors: Suppressors,
+    oriented_suppressors: Suppressors<Rectangle>,
     groups: Vec<GroupCounts>,
     /// The survivors of all groups.
     survivors: Vec<Detection>,
@@ -242,12 +238,12 @@ impl Cpu {
         }
         let width = self.columns.len().checked_div(self.survivors.len()).unwrap_or(0);
         let places = &mut self.masks.places;
-        let survivors = limits::Survivors {
-            detections: &mut self.survivors[first..],
-            columns: &mut self.columns[first * width..],
-            places: places.get_mut(first..).unwrap_or_default(),
-        };
-        let kept = self.limits.apply(params, survivors);
+        let kept = self.limits.apply(
+            params,
+            &mut self.survivors[first..],
+            &mut self.columns[first * width..],
+            places.get_mut(first..).unwrap_or_default(),
+        );
         self.survivors.truncate(first + kept);
         self.columns.truncate((first + kept) * width);
         places.truncate(first + kept);
@@ -256,14 +252,14 @@ impl Cpu {
 
     /// Adds the survivors of a method that changes boxes or scores, or decides by a column.
     fn merge(&mut self, params: &Params) -> &Merged {
-        let Self { decoder, ranking, by_class, survivors, merging, .. } = self;
+        let Self { decoder, ranking, survivors, merging, .. } = self;
         let compares_classes = compares_classes(decoder, params);
         let candidates = &decoder.found.candidates[..];
         let keys = ranking.top(candidates, candidates.len().min(cap(params.max_candidates)));
         let rows = &decoder.found.rows[..];
         let components = rows.len().checked_div(candidates.len()).unwrap_or(0);
         let ranked = merging::Ranked { candidates, keys, compares_classes, rows, components };
-        let merged = merging.run(&ranked, by_class, params);
+        let merged = merging.run(&ranked, params);
         merged.truncate(cap(params.survivors_to_find()));
         survivors.extend(merged.survivors().map(|(detection, _)| detection));
         merged
@@ -274,30 +270,15 @@ impl Cpu {
             self.merge(params);
             return;
         }
-        let is_by_class = self.is_by_class(params);
         let compares_classes = compares_classes(&self.decoder, params);
-        let Self { decoder, ranking, by_class, survivors, .. } = self;
-        let Lists { of_all, of_classes } = &mut self.suppressors;
-        let oriented = &mut self.oriented_suppressors;
-        let suppression =
-            Suppression { found: &decoder.found, ranking, by_class, survivors, params };
-        match (decoder.is_oriented, compares_classes) {
-            (false, true) if is_by_class => dispatch((suppression, EachClass(of_all))),
-            (false, true) => dispatch((suppression, of_classes)),
-            (false, false) => dispatch((suppression, of_all)),
-            (true, true) => dispatch((suppression, &mut oriented.of_classes)),
-            (true, false) => dispatch((suppression, &mut oriented.of_all)),
+        let Self { decoder, ranking, survivors, suppressors, oriented_suppressors, .. } = self;
+        let found = &decoder.found;
+        let suppression = Suppression { found, compares_classes, ranking, survivors, params };
+        if decoder.is_oriented {
+            dispatch((suppression, oriented_suppressors));
+        } else {
+            dispatch((suppression, suppressors));
         }
-    }
-
-    /// Returns true if upright boxes are suppressed class by class.
-    fn is_by_class(&self, params: &Params) -> bool {
-        let candidates = self.decoder.found.candidates.len();
-        compares_classes(&self.decoder, params)
-            && params.method != Method::None
-            // With fewer survivors than candidates, suppression can stop early.
-            && candidates <= cap(params.survivors_to_find())
-            && candidates >= by_class::LEAST_CANDIDATES
     }
 }
 
@@ -347,10 +328,11 @@ mod tests {
         let rules = ImageRules { params: &params, place, first_anchor: 0 };
         let (layout, rules, boxes, scores) = (&plain, &rules, &columns[..], &columns[..]);
         (&mut portable.decoder, PlainImage { layout, rules, boxes, scores }).run();
-        let Cpu { decoder, ranking, by_class, survivors, suppressors, .. } = &mut portable;
+        let Cpu { decoder, ranking, survivors, suppressors, .. } = &mut portable;
         let found = &decoder.found;
-        let suppression = Suppression { found, ranking, by_class, survivors, params: &params };
-        Work::run((suppression, &mut suppressors.of_all));
+        let (compares_classes, params) = (false, &params);
+        let suppression = Suppression { found, compares_classes, ranking, survivors, params };
+        Work::run((suppression, suppressors));
         assert_eq!(portable.decoder.found.candidates, dispatched.decoder.found.candidates);
         assert_eq!(portable.survivors, dispatched.survivors);
         assert!(

@@ -6,13 +6,15 @@
 //! when its keys are read, which takes O(n) in all if the scores are spread evenly.
 
 use super::super::Detection;
+use crate::functions::order;
 
 /// The greatest number of buckets. Otherwise it is about the number of candidates.
 const MAX_BUCKETS: usize = 4096;
 /// Sorts candidates by rank, and reuses its buffers.
 #[derive(Debug, Default)]
 pub(super) struct Ranking {
-    /// The sort key of the score in the upper half, the candidate's index in the lower half.
+    /// In the upper half a number that is lower for higher scores, which are never minus zero; in the lower half the candidate's
+    /// index.
     keys: Vec<u64>,
     scratch: Vec<u64>,
     /// The number of keys in each bucket, then the index after the last one.
@@ -55,7 +57,7 @@ impl Ranking {
     /// [`top`](Self::top) in parts. Keys that are not read are not sorted.
     #[inline(always)]
     pub fn begin(&mut self, candidates: &[Detection], count: usize) {
-        let key = |(i, d): (usize, &Detection)| u64::from(descending(d.score)) << 32 | i as u64;
+        let key = |(i, d): (usize, &Detection)| u64::from(!order(d.score)) << 32 | i as u64;
         self.keys.clear();
         self.keys.extend(candidates.iter().enumerate().map(key));
         (self.read, self.sorted, self.bucket) = (0, 0, 0);
@@ -115,13 +117,6 @@ impl Ranking {
 #[inline(always)]
 pub(super) fn index(key: u64) -> usize {
     key as u32 as usize
-}
-
-/// A number that is lower for higher scores. Scores are finite and never minus zero.
-#[inline(always)]
-fn descending(score: f32) -> u32 {
-    let bits = score.to_bits();
-    if bits >> 31 == 0 { !bits & 0x7fff_ffff } else { bits }
 }
 
 #[cfg(test)]

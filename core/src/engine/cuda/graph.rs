@@ -242,7 +242,7 @@ impl Graph {
             _ => &mut of_others,
         };
         let rows = match kernel {
-            KernelNode::Decode => params.kernel.images().max(1),
+            KernelNode::Decode => params.kernel.images.max(1),
             _ => groups,
         };
         act(&kernel_node(function, [blocks, rows, 1], [threads, 1, 1], parameters))

@@ -7,6 +7,7 @@ use arrayvec::ArrayVec;
 use bytemuck::{Pod, Zeroable};
 
 use super::graph_config::GraphConfig;
+use super::layout_params::LayoutField;
 use super::merging::MergeKernel;
 use super::places::{PlaceParams, Placed};
 use crate::decoder::{self, Layout, MAX_INPUTS, PlainLayout};
@@ -77,21 +78,11 @@ struct FieldParams {
 }
 
 impl FieldParams {
-    fn new(field: &decoder::Field, tensor: &TensorSource) -> Self {
-        // `validate` ensures that the product does not wrap if there are anchors. Without anchors
-        // nothing is read.
-        let size = tensor.element.size().unwrap_or(1) as u64;
-        let offset = (field.offset as u64).wrapping_mul(size);
-        Self {
-            address: tensor.address.wrapping_add(offset),
-            image_stride: match tensor.images {
-                ImageAddresses::AsInLayout => field.image_stride as u64,
-                ImageAddresses::Stride(bytes) => bytes / size,
-                ImageAddresses::Table(_) => 0,
-            },
-            anchor_stride: field.anchor_stride as u64,
-            component_stride: field.component_stride as u64,
-        }
+    fn new(field: &decoder::Field, source: &Source) -> Self {
+        let LayoutField { address, image_stride, anchor_stride, component_stride, .. } =
+            LayoutField::new(field, source);
+        let size = source.tensor(field.tensor).element.size().unwrap_or(1) as u64;
+        Self { address, image_stride: image_stride / size, anchor_stride, component_stride }
     }
 }
 
@@ -111,7 +102,7 @@ pub(super) struct KernelParams {
     threshold: f32,
     /// The minimum over all classes of the layout.
     lowest_threshold: f32,
-    images: u32,
+    pub images: u32,
     /// Anchors of each image.
     anchors: u32,
     classes: u32,
@@ -254,9 +245,9 @@ impl KernelParams {
         let objectness = layout.objectness.as_ref();
         let general = Self::general(source, params, [layout.images, layout.classes], graph);
         Self {
-            boxes: FieldParams::new(&layout.boxes, boxes),
-            scores: FieldParams::new(&layout.scores, scores),
-            objectness: objectness.map(|field| FieldParams::new(field, scores)).unwrap_or_default(),
+            boxes: FieldParams::new(&layout.boxes, source),
+            scores: FieldParams::new(&layout.scores, source),
+            objectness: objectness.map(|field| FieldParams::new(field, source)).unwrap_or_default(),
             anchors: layout.anchors as u32,
             classes: layout.classes as u32,
             lanes_per_anchor: lanes_per_anchor(
@@ -329,11 +320,6 @@ impl KernelParams {
             placed_images: source.places.table,
             ..Self::default()
         }
-    }
-
-    /// The number of images.
-    pub fn images(&self) -> u32 {
-        self.images
     }
 
     /// Parameters for `images`, each with `squares` squares (x, y, side, score), one image after

@@ -42,15 +42,15 @@ enum ReferenceKind {
 #[repr(C)]
 pub(super) struct LayoutField {
     /// Device address of component 0 of anchor 0 of image 0; with a table, bytes.
-    address: u64,
+    pub address: u64,
     /// Device address of the table of images, of type uint64_t; 0: no table.
     images: u64,
     /// In bytes.
-    image_stride: u64,
+    pub image_stride: u64,
     /// In elements.
-    anchor_stride: u64,
+    pub anchor_stride: u64,
     /// In elements.
-    component_stride: u64,
+    pub component_stride: u64,
     /// An Element.
     element: u32,
     /// 1: an element stands for (element - zero_point) * scale.

@@ -81,16 +81,16 @@ const _: () = assert!(size_of::<MaskPlaceParams>() == 64 && size_of::<MaskParams
 impl MaskPlaceParams {
     fn new(grid: &MaskGrid) -> Self {
         match *grid {
-            MaskGrid::Prototypes { edges, factor, .. } => {
+            MaskGrid::Prototypes { edges, factor } => {
                 Self { ratio: edges.ratio, offset: edges.offset, factor, ..Self::default() }
             }
-            MaskGrid::Frame { size, edges, samples } => Self {
+            MaskGrid::Frame { edges, samples } => Self {
                 ratio: edges.ratio,
                 offset: edges.offset,
                 step: samples.map(|samples| samples.step),
                 origin: samples.map(|samples| samples.origin),
                 factor: [0.0; 2],
-                frame_size: size,
+                frame_size: edges.size,
             },
         }
     }

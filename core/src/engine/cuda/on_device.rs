@@ -26,7 +26,7 @@ use super::results::{ResultAddresses, ResultSize, Results};
 use super::upload::{Cached, PriorTable, UploadStream};
 use crate::decoder::Field;
 use crate::device::{DeviceBuffer, DeviceError, DriverError, ForeignStream, Stream};
-use crate::engine::class_limits::{ClassLimits, Survivors};
+use crate::engine::class_limits::ClassLimits;
 use crate::engine::masks::{MaskGrid, MaskMemory, MaskPlace, WORD_BYTES};
 use crate::engine::{
     Detection, DeviceWork, EngineError, GroupCounts, ImagePlace, Job, Params, ResultMemory, place,
@@ -295,8 +295,7 @@ impl OnDevice {
             let (detections, columns) = self.results.survivors_mut(group);
             let of_group = counts.first_mask..counts.first_mask + counts.survivors;
             let places = self.mask_places.get_mut(of_group).unwrap_or_default();
-            let survivors = Survivors { detections, columns, places };
-            counts.survivors = self.limits.apply(params, survivors);
+            counts.survivors = self.limits.apply(params, detections, columns, places);
         }
     }
 

@@ -8,38 +8,24 @@
 use super::MaskArea;
 use crate::decoder::layout::{Layout, Prototypes};
 use crate::engine::{BoxPixels, Detection, ImagePlace, MaskSize, Params};
+use crate::geometry::FrameMap;
 
-/// The pixels of the masks of an image.
+/// The pixels of the masks of an image. The size of `edges` are the numbers of columns and rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum MaskGrid {
     /// Pixels of the prototypes.
     Prototypes {
-        /// The numbers of columns and rows.
-        size: [u32; 2],
         /// Maps to pixels of the model's input: `box * ratio + offset`.
-        edges: EdgeMap,
+        edges: FrameMap,
         /// Prototype pixels per pixel of the model's input.
         factor: [f32; 2],
     },
     /// Pixels of the frame.
     Frame {
-        /// The numbers of columns and rows.
-        size: [u32; 2],
         /// Maps to pixels of the frame: `(box - offset) / ratio`.
-        edges: EdgeMap,
+        edges: FrameMap,
         samples: [FrameSamples; 2],
     },
-}
-
-/// The numbers that map edges of boxes to the model's input or to the frame.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct EdgeMap {
-    pub ratio: [f64; 2],
-    pub offset: [f64; 2],
-}
-
-impl EdgeMap {
-    const IDENTITY: Self = Self { ratio: [1.0; 2], offset: [0.0; 2] };
 }
 
 /// Maps pixels of the frame to pixels of the prototypes along an axis, from pixel center to pixel
@@ -72,8 +58,7 @@ impl MaskGrid {
         let size = [prototypes.width as u32, prototypes.height as u32];
         let model_size = place.mask_model_size(layout, prototypes);
         let is_in_frame = place.boxes == BoxPixels::Frame;
-        let frame_edges =
-            place.frame.map(|frame| EdgeMap { ratio: frame.ratio, offset: frame.offset });
+        let identity = |size| FrameMap { size, ratio: [1.0; 2], offset: [0.0; 2] };
         match (params.mask_size, place.frame) {
             (MaskSize::Frame, Some(frame)) => {
                 let samples = [0, 1].map(|axis| {
@@ -84,13 +69,16 @@ impl MaskGrid {
                         origin: (frame.offset[axis] * factor - 0.5) as f32,
                     }
                 });
-                let edges = frame_edges.filter(|_| !is_in_frame).unwrap_or(EdgeMap::IDENTITY);
-                Self::Frame { size: frame.size, edges, samples }
+                let edges = if is_in_frame { identity(frame.size) } else { frame };
+                Self::Frame { edges, samples }
             }
             _ => {
                 let factor = [0, 1].map(|axis| size[axis] as f32 / model_size[axis]);
-                let edges = frame_edges.filter(|_| is_in_frame).unwrap_or(EdgeMap::IDENTITY);
-                Self::Prototypes { size, edges, factor }
+                let edges = match place.frame.filter(|_| is_in_frame) {
+                    Some(frame) => FrameMap { size, ..frame },
+                    None => identity(size),
+                };
+                Self::Prototypes { edges, factor }
             }
         }
     }
@@ -106,17 +94,17 @@ impl MaskGrid {
     /// The first pixel, and the number of pixels, of a box along an axis.
     fn span(&self, axis: usize, [low, high]: [f32; 2]) -> [u32; 2] {
         let (first, end) = match self {
-            Self::Prototypes { size, edges, factor } => {
+            Self::Prototypes { edges, factor } => {
                 let edge = |edge: f32| {
                     let edge = (f64::from(edge) * edges.ratio[axis] + edges.offset[axis]) as f32;
                     // The first pixel that is not before the edge. The conversion saturates; NaN
                     // becomes 0.
-                    ((edge * factor[axis]).ceil() as u32).min(size[axis])
+                    ((edge * factor[axis]).ceil() as u32).min(edges.size[axis])
                 };
                 (edge(low), edge(high))
             }
-            Self::Frame { size, edges, .. } => {
-                let size = size[axis];
+            Self::Frame { edges, .. } => {
+                let size = edges.size[axis];
                 let edge = |edge: f32| {
                     let edge = (f64::from(edge) - edges.offset[axis]) / edges.ratio[axis];
                     (edge.clamp(0.0, f64::from(size)) as f32).round() as u32
@@ -146,7 +134,7 @@ impl FrameSamples {
 mod tests {
     use super::*;
     use crate::decoder::{self, Field};
-    use crate::geometry::{FrameMap, Letterbox, Mapping};
+    use crate::geometry::{Letterbox, Mapping};
     use crate::tensor::TensorView;
 
     fn prototypes(width: usize, height: usize) -> Prototypes {

@@ -4,7 +4,8 @@
 //! In: upright candidates in descending rank. Out: the survivors in the order of their final
 //! ranks. The work is O(n^2) comparisons of n candidates.
 
-use super::super::merging::{Decay, WeightedMean, lowered, overlap, union};
+use super::super::formula::limited;
+use super::super::merging::{Decay, WeightedMean, lowered, union};
 use super::super::{Detection, Method, Params};
 use super::{Candidate, conflict, intersecting};
 use crate::geometry::Corners;
@@ -216,5 +217,5 @@ fn matrix(ranked: &[Candidate], params: &Params) -> Vec<Survivor> {
 fn overlap_of(higher: &Candidate, lower: &Candidate, params: &Params) -> f32 {
     let (higher, lower) = (&higher.detection, &lower.detection);
     let pair = intersecting(higher, lower, params, params.pixel_offset);
-    pair.map_or(0.0, |pair| overlap(params.overlap.value(&pair)))
+    pair.map_or(0.0, |pair| limited(params.overlap.value(&pair)))
 }

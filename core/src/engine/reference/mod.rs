@@ -8,6 +8,7 @@
 mod merging;
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use super::formula::{self, Prior};
 use super::masks::{MaskGrid, MaskMemory, WORD_BYTES};
@@ -19,11 +20,11 @@ use super::{
     Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Job, MAX_ANGLE,
     MAX_BOX_SIDE, MaskPlace, Method, Outcome, Params,
 };
-use crate::decoder::layout::{Combination, Field, Group, Layout, Prototypes};
+use crate::decoder::layout::{Combination, Field, Group, Prototypes};
 use crate::geometry::oriented::{self, Rectangle};
 use crate::geometry::overlap::{Measured, Pair};
 use crate::geometry::{Corners, OrientedBox};
-use crate::tensor::{Elements, HostImages, TensorView};
+use crate::tensor::{Elements, HostImages};
 
 /// The engine that implements the rules without optimization.
 #[derive(Debug, Default)]
@@ -42,15 +43,14 @@ impl Engine for Reference {
 
     fn run(&mut self, job: Job<'_>) -> Result<Outcome<'_>, EngineError> {
         validate(job)?;
-        let Job { tensors, layout, params, images } = job;
+        let Job { layout, images, .. } = job;
         self.groups.clear();
         self.survivors.clear();
         self.columns.clear();
         self.mask_places.clear();
         self.mask_bytes.clear();
         for group in image_groups(images) {
-            let (first_image, places) = (group.start, &images[group]);
-            self.run_group(&ImageGroup { tensors, layout, params, places, first_image })?;
+            self.run_group(job, group)?;
         }
         Ok(Outcome {
             engine: self.name(),
@@ -67,10 +67,12 @@ impl Engine for Reference {
 }
 
 impl Reference {
-    fn run_group(&mut self, group: &ImageGroup<'_>) -> Result<(), EngineError> {
-        let ImageGroup { layout, params, .. } = *group;
-        let images = (0..group.places.len())
-            .map(|index| group.image(index))
+    /// Runs the images with these indices, which are suppressed together.
+    fn run_group(&mut self, job: Job<'_>, group: Range<usize>) -> Result<(), EngineError> {
+        let Job { layout, params, .. } = job;
+        let images = group
+            .clone()
+            .map(|index| Image::new(job, group.start, index))
             .collect::<Result<Vec<Image<'_>>, EngineError>>()?;
         let mut candidates = Vec::new();
         let mut rejected = 0;
@@ -159,43 +161,9 @@ impl Reference {
     }
 }
 
-/// The images that are suppressed together.
-struct ImageGroup<'a> {
-    tensors: &'a [TensorView<'a>],
-    layout: &'a Layout,
-    params: &'a Params,
-    places: &'a [ImagePlace],
-    /// The index of the first image in the tensors.
-    first_image: usize,
-}
-
-impl<'a> ImageGroup<'a> {
-    /// The image with this index in the group.
-    fn image(&self, index: usize) -> Result<Image<'a>, EngineError> {
-        let image = self.first_image + index;
-        let mut elements: Vec<Option<Elements<'_>>> = vec![None; self.tensors.len()];
-        for tensor in self.layout.tensors() {
-            elements[tensor] = Some(HostImages::new(&self.tensors[tensor])?.holding(image)?);
-        }
-        let place = &self.places[index];
-        Ok(Image {
-            tensors: self.tensors,
-            layout: self.layout,
-            params: self.params,
-            elements,
-            index: image,
-            first_anchor: index * self.layout.anchors(),
-            place,
-            decode_place: place.decode_place(self.layout, self.params),
-        })
-    }
-}
-
 /// An image with access to its numbers.
 struct Image<'a> {
-    tensors: &'a [TensorView<'a>],
-    layout: &'a Layout,
-    params: &'a Params,
+    job: Job<'a>,
     /// The elements of each tensor of the layout.
     elements: Vec<Option<Elements<'a>>>,
     /// The index of the image in the tensors.
@@ -206,10 +174,22 @@ struct Image<'a> {
     decode_place: DecodePlace,
 }
 
-impl Image<'_> {
+impl<'a> Image<'a> {
+    /// The image with this index in the tensors. `first` is the index of the group's first image.
+    fn new(job: Job<'a>, first: usize, index: usize) -> Result<Self, EngineError> {
+        let Job { tensors, layout, params, images } = job;
+        let mut elements: Vec<Option<Elements<'_>>> = vec![None; tensors.len()];
+        for tensor in layout.tensors() {
+            elements[tensor] = Some(HostImages::new(&tensors[tensor])?.holding(index)?);
+        }
+        let (first_anchor, place) = ((index - first) * layout.anchors(), &images[index]);
+        let decode_place = place.decode_place(layout, params);
+        Ok(Self { job, elements, index, first_anchor, place, decode_place })
+    }
+
     /// The number of a component of an anchor.
     fn number(&self, field: &Field, anchor: usize, component: usize) -> f32 {
-        let tensor = &self.tensors[field.tensor];
+        let tensor = &self.job.tensors[field.tensor];
         let before = if tensor.has_separate_images() { 0 } else { self.index * field.image_stride };
         let elements = self.elements[field.tensor].expect("every tensor of a layout is mapped");
         let element = elements.to_f32(before + field.index(anchor, component));
@@ -219,18 +199,18 @@ impl Image<'_> {
     /// The numbers of a column of a candidate.
     fn row(&self, column: usize, candidate: &Detection) -> impl Iterator<Item = f32> {
         let (group, anchor) = self.locate(candidate.anchor as usize - self.first_anchor);
-        let components = 0..self.layout.columns[column].components;
+        let components = 0..self.job.layout.columns[column].components;
         components.map(move |c| self.number(&group.columns[column], anchor, c))
     }
 
     /// The group of an anchor of the image, and the anchor's number in it.
     fn locate(&self, anchor: usize) -> (&Group, usize) {
-        self.layout.locate(anchor).expect("an anchor is in a group")
+        self.job.layout.locate(anchor).expect("an anchor is in a group")
     }
 
     /// Adds the image's candidates. Returns the number of rejected anchors or pairs.
     fn decode(&self, candidates: &mut Vec<Candidate>) -> usize {
-        let Self { layout, params, .. } = *self;
+        let Job { layout, params, .. } = self.job;
         let mut rejected = 0;
         // Without anchors no element is read, because `validate` then does not check offsets and
         // strides.
@@ -264,7 +244,7 @@ impl Image<'_> {
 
     /// Applies the rules to an anchor, or to the pair of the anchor and the class of score `pair`.
     fn decode_anchor(&self, anchor: usize, pair: Option<usize>) -> Verdict {
-        let Self { layout, params, .. } = *self;
+        let Job { layout, params, .. } = self.job;
         let index = self.first_anchor + anchor;
         let ((group, anchor), rule) = (self.locate(anchor), &layout.score);
         let number = |field: &Field, anchor, component| self.number(field, anchor, component);

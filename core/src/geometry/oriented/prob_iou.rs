@@ -27,7 +27,7 @@
 //! probabilistic IoU between 0.999 and 1.
 
 use super::{Rectangle, relative};
-use crate::functions::{exp, from_order, ln, order};
+use crate::functions::{bisect, exp, ln, order};
 use crate::geometry::{greater, lesser};
 
 /// Added to divisors and arguments.
@@ -51,17 +51,9 @@ impl DistanceLimit {
             if is_inclusive { iou >= threshold } else { iou > threshold }
         };
         // The number before EPSILON exceeds the threshold if any number does.
-        let (mut within, mut beyond) = (order(EPSILON) - 1, order(MAX_DISTANCE) + 1);
-        while beyond - within > 1 {
-            let middle = within + (beyond - within) / 2;
-            if exceeds(from_order(middle)) {
-                within = middle;
-            } else {
-                beyond = middle;
-            }
-        }
+        let [limit, _] = bisect(order(EPSILON) - 1, order(MAX_DISTANCE) + 1, exceeds);
         // All distances from the greatest on count as the greatest.
-        Self(if from_order(within) == MAX_DISTANCE { f32::INFINITY } else { from_order(within) })
+        Self(if limit == MAX_DISTANCE { f32::INFINITY } else { limit })
     }
 
     /// Returns true if the probabilistic IoU of two rectangles exceeds the threshold.

@@ -13,9 +13,9 @@ mod fusion;
 mod matrix;
 mod rescoring;
 
-use super::super::merging;
+use super::super::formula::limited;
 use super::super::{Detection, Method, Params};
-use super::by_class::ByClass;
+use super::buckets::Buckets;
 use super::conflict::{Conflict, Entry, Shape, WithTest};
 use super::ranking;
 use crate::geometry::overlap::{Measured, Pair};
@@ -28,8 +28,8 @@ use rescoring::Rescoring;
 /// Merges and rescores, and reuses its buffers.
 #[derive(Debug, Default)]
 pub(super) struct Merging {
-    /// The positions of candidates, if classes are not compared.
-    positions: Vec<u32>,
+    /// The positions of the candidates of each part.
+    parts: Buckets,
     entries: Vec<Entry>,
     grid: BoxGrid,
     claims: Claims,
@@ -144,25 +144,20 @@ impl Merged {
 
 impl Merging {
     /// The survivors of a method that changes boxes or scores, or decides by a column.
-    pub fn run(
-        &mut self,
-        ranked: &Ranked<'_>,
-        by_class: &mut ByClass,
-        params: &Params,
-    ) -> &mut Merged {
+    pub fn run(&mut self, ranked: &Ranked<'_>, params: &Params) -> &mut Merged {
         self.merged.survivors.clear();
         self.merged.members.clear();
-        if ranked.compares_classes {
-            by_class.sort(ranked.keys, ranked.candidates);
-            let (classes, _) = by_class.classes();
-            classes.for_each(|positions| self.run_part(ranked, positions, params));
-        } else {
-            let mut positions = std::mem::take(&mut self.positions);
-            positions.clear();
-            positions.extend(0..ranked.keys.len() as u32);
-            self.run_part(ranked, &positions, params);
-            self.positions = positions;
+        let part = |key: &u64| match ranked.compares_classes {
+            true => ranked.candidates[ranking::index(*key)].class as usize,
+            false => 0,
+        };
+        let count = ranked.keys.iter().map(part).max().map_or(0, |greatest| greatest + 1);
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.fill(count, ranked.keys.iter().map(part).zip(0..));
+        for positions in parts.iter().filter(|positions| !positions.is_empty()) {
+            self.run_part(ranked, positions, params);
         }
+        self.parts = parts;
         self.merged.finish(params);
         &mut self.merged
     }
@@ -230,10 +225,5 @@ fn overlap_of<C: Conflict>(higher: &Measured, lower: &Measured, offset: f32) -> 
         return 0.0;
     }
     let intersection = width * height;
-    merging::overlap(C::OVERLAP.value(&Pair {
-        higher: *higher,
-        lower: *lower,
-        intersection,
-        offset,
-    }))
+    limited(C::OVERLAP.value(&Pair { higher: *higher, lower: *lower, intersection, offset }))
 }

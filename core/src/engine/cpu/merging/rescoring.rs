@@ -11,6 +11,7 @@ use super::super::super::merging::{Decay, lowered};
 use super::super::conflict::Conflict;
 use super::box_grid::BoxGrid;
 use super::{Merged, Part, overlap_of};
+use crate::functions::order;
 
 /// The state of a part; buffers are reused.
 #[derive(Debug, Default)]
@@ -45,11 +46,11 @@ impl Rescoring {
         is_done.clear();
         is_done.resize(scores.len(), false);
         queue.clear();
-        queue.extend(scores.iter().zip(0..).map(|(&score, index)| (key(score), Reverse(index))));
+        queue.extend(scores.iter().zip(0..).map(|(&score, index)| (order(score), Reverse(index))));
         while let Some((taken, Reverse(index))) = queue.pop() {
             let score = scores[index as usize];
-            if key(score) != taken {
-                queue.push((key(score), Reverse(index)));
+            if order(score) != taken {
+                queue.push((order(score), Reverse(index)));
                 continue;
             }
             is_done[index as usize] = true;
@@ -77,11 +78,4 @@ impl Rescoring {
             });
         }
     }
-}
-
-/// A number that is greater for higher scores. Scores are finite and never minus zero.
-#[inline(always)]
-fn key(score: f32) -> u32 {
-    let bits = score.to_bits();
-    if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }
 }
