@@ -373,7 +373,7 @@ fn thresholds(
     let values = by_class(settings, "class-thresholds", labels, choice, |text| {
         text.parse::<f32>().ok().filter(|threshold| threshold.is_finite())
     })?;
-    let has_probabilities = choice.decoder.scores() == Scores::Probabilities;
+    let has_probabilities = choice.decoder.scores == Scores::Probabilities;
     for (class, threshold) in values {
         if threshold >= 2.0 && has_probabilities {
             return Err("Percentage".into());

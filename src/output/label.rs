@@ -51,7 +51,7 @@ pub struct Labels {
     from_file: bool,
     /// True if the file has the numbers of the classes.
     are_numbered: bool,
-    decoder: Option<&'static dyn Decoder>,
+    decoder: Option<&'static Decoder>,
     /// The class to which the first of `names` belongs.
     first: u32,
     /// The outputs of a classifier, and its name.
@@ -331,7 +331,7 @@ const BACKGROUND: [&str; 4] = ["background", "???", "unlabeled", "unlabelled"];
 fn name<'a>(
     names: &'a [String],
     first: u32,
-    decoder: Option<&dyn Decoder>,
+    decoder: Option<&Decoder>,
     class: usize,
 ) -> Option<&'a str> {
     match class.checked_sub(first as usize).and_then(|index| names.get(index)) {

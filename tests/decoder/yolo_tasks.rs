@@ -12,7 +12,7 @@ fn layout(name: &str, shapes: &[&[usize]], options: Options) -> Option<Layout> {
         .map(|shape| TensorView::from_slice("", shape, vec![0.0f32; shape.iter().product()].leak()))
         .collect();
     let tensors: Vec<&TensorView<'_>> = tensors.iter().collect();
-    decoder.forms()[0].layout(&tensors, options).ok()
+    decoder.forms[0].layout(&tensors, options).ok()
 }
 
 fn classes(classes: usize) -> Options {

@@ -179,10 +179,8 @@ fn negotiation_error(properties: &[(&str, &str)], caps: &gst::Caps) -> Option<St
 }
 
 /// Returns the ids of each role, for each form of a decoder in which all roles have ids.
-fn roles_with_ids(
-    decoder: &'static dyn Decoder,
-) -> impl Iterator<Item = Vec<&'static [&'static str]>> {
-    let roles = decoder.forms().iter().map(|form| form.roles().iter().map(|role| role.ids));
+fn roles_with_ids(decoder: &'static Decoder) -> impl Iterator<Item = Vec<&'static [&'static str]>> {
+    let roles = decoder.forms.iter().map(|form| form.roles.iter().map(|role| role.ids));
     roles.map(Iterator::collect::<Vec<_>>).filter(|roles| roles.iter().all(|ids| !ids.is_empty()))
 }
 
@@ -193,7 +191,7 @@ fn every_id_of_a_model_with_one_output_is_a_group_of_the_template() {
         for roles in roles_with_ids(*decoder).filter(|roles| roles.len() == 1) {
             for id in roles[0] {
                 let has_group = GROUPS.iter().any(|group| group.id == *id);
-                assert_eq!(has_group, !matches!(decoder.groups(), Groups::None), "{id}");
+                assert_eq!(has_group, !matches!(decoder.family.groups, Groups::None), "{id}");
             }
         }
     }

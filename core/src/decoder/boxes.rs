@@ -3,112 +3,91 @@
 //! export them after decoding anchors, and with the class of each box in a third tensor, as postprocessed outputs have
 //! them. The format of the boxes is [`Options::box_format`].
 
+use super::check::{check_batch, check_classes, check_element_type, check_images, check_lengths};
 use super::choose::{ONNX_PREFIX, chosen};
-use super::layout::{Background, Layout, LayoutError, PlainLayout};
-use super::matrix::{
-    Matrix, check_batch, check_classes, check_element_type, check_images, check_lengths,
-    shape_error,
-};
-use super::{Decoder, Form, MAX_CLASSES, Options, Role, Scores};
+use super::form::Rule;
+use super::layout::{Background, Field, Layout, LayoutError, PlainLayout};
+use super::{Decoder, Family, Form, MAX_CLASSES, Options, Role, Scores};
 use crate::tensor::TensorView;
 
+const NAME: &str = "boxes";
+
+const EXPECTS: &str = "boxes [N,4] ([N,3] if they are squares) and scores [N], [N,C] or [C,N]; with scores [N] also classes [N]";
+
+/// The decoder of this family.
+pub(super) fn decoder(family: Family) -> Decoder {
+    let boxes = Role::of_ids("boxes", &["boxes", "boxes-normalized"]);
+    let scores = Role::of_ids("scores", &["scores"]);
+    let labels = Role {
+        names: &["class_idx", "classes", "det_classes"],
+        ..Role::of_ids("labels", &["labels"])
+    };
+    let forms = vec![
+        Form::new(vec![boxes.clone(), scores.clone(), labels], Rule::LabeledBoxes),
+        Form::new(vec![boxes, scores], Rule::Boxes),
+    ];
+    Decoder { name: NAME, expects: EXPECTS, scores: Scores::OfTheModel, label: None, forms, family }
+}
+
 /// Reads boxes `[N,4]` or `[N,3]` and scores `[N]`, `[N,C]` or `[C,N]`.
-pub struct Boxes;
-
-impl Decoder for Boxes {
-    fn name(&self) -> &'static str {
-        "boxes"
+pub(super) fn layout(tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
+    let (boxes, scores) = (tensors[0], tensors[1]);
+    let box_matrix = Matrix::of(boxes, options)?;
+    let Matrix { images, rows: anchors, columns } = box_matrix;
+    match (columns, options.box_format) {
+        (numbers, format) if numbers == format.components() => {}
+        (numbers @ 3..=4, format) => {
+            return Err(LayoutError::BoxFormat { tensor: boxes.to_string(), format, numbers });
+        }
+        _ => return Err(shape_error(boxes)),
     }
-
-    fn expects(&self) -> &str {
-        "boxes [N,4] ([N,3] if they are squares) and scores [N], [N,C] or [C,N]; with scores [N] also classes [N]"
+    check_element_type(scores)?;
+    // A row of scores for each class, rather than one for each box.
+    let by_class = match *scores.shape {
+        [.., classes, n] => n == anchors && classes != anchors && classes > 1,
+        _ => false,
+    } && scores.shape.len() == boxes.shape.len().min(3);
+    let (score_images, rows, columns) = match *scores.shape {
+        [classes, n] if by_class => (1, n, classes),
+        [batch, classes, n] if by_class => (batch, n, classes),
+        [n, m] if n == images && m == anchors && boxes.shape.len() == 3 => (n, m, 1),
+        // This shape is one row of scores for one box, or a score for each box.
+        [1, n] if n == anchors || anchors != 1 => (1, n, 1),
+        [n] => (1, n, 1),
+        [n, classes] => (1, n, classes),
+        [batch, n, classes] => (batch, n, classes),
+        _ => return Err(shape_error(scores)),
+    };
+    check_batch(scores, score_images, options)?;
+    if columns == 0 {
+        return Err(shape_error(scores));
     }
-
-    fn forms(&self) -> &[&'static dyn Form] {
-        &[&LabeledBoxes, &Boxes]
+    check_images((boxes, images), (scores, score_images))?;
+    check_lengths((boxes, anchors), (scores, rows))?;
+    let classes = columns;
+    check_classes(scores, classes)?;
+    let scores_field = match by_class {
+        true => Matrix { images, rows: columns, columns: rows }.anchors_in_columns(1),
+        false => Matrix { images, rows, columns }.anchors_in_rows(1),
+    };
+    let mut layout = Layout::from(PlainLayout {
+        decoder: NAME,
+        images,
+        anchors,
+        classes,
+        boxes: box_matrix.anchors_in_rows(0),
+        box_format: options.box_format,
+        scores: scores_field,
+        objectness: None,
+        normalized: options.coordinates.normalized(boxes),
+    });
+    layout.score.activation = options.score_activation.unwrap_or_default();
+    let background = options.background.unwrap_or_default();
+    if !layout.set_background(background, options.known_classes()) {
+        return Err(LayoutError::no_background(scores, NAME, background));
     }
-
-    fn scores(&self) -> Scores {
-        Scores::OfTheModel
-    }
-
-    fn has_usual_ids(&self) -> bool {
-        true
-    }
+    Ok(layout)
 }
-
-impl Form for Boxes {
-    fn roles(&self) -> &[Role] {
-        const {
-            &[
-                Role::of_ids("boxes", &["boxes", "boxes-normalized"]),
-                Role::of_ids("scores", &["scores"]),
-            ]
-        }
-    }
-
-    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
-        let (boxes, scores) = (tensors[0], tensors[1]);
-        let box_matrix = Matrix::of(boxes, self, options)?;
-        let Matrix { images, rows: anchors, columns } = box_matrix;
-        match (columns, options.box_format) {
-            (numbers, format) if numbers == format.components() => {}
-            (numbers @ 3..=4, format) => {
-                return Err(LayoutError::BoxFormat { tensor: boxes.to_string(), format, numbers });
-            }
-            _ => return Err(shape_error(boxes, self)),
-        }
-        check_element_type(scores)?;
-        // A row of scores for each class, rather than one for each box.
-        let by_class = match *scores.shape {
-            [.., classes, n] => n == anchors && classes != anchors && classes > 1,
-            _ => false,
-        } && scores.shape.len() == boxes.shape.len().min(3);
-        let (score_images, rows, columns) = match *scores.shape {
-            [classes, n] if by_class => (1, n, classes),
-            [batch, classes, n] if by_class => (batch, n, classes),
-            [n, m] if n == images && m == anchors && boxes.shape.len() == 3 => (n, m, 1),
-            // This shape is one row of scores for one box, or a score for each box.
-            [1, n] if n == anchors || anchors != 1 => (1, n, 1),
-            [n] => (1, n, 1),
-            [n, classes] => (1, n, classes),
-            [batch, n, classes] => (batch, n, classes),
-            _ => return Err(shape_error(scores, self)),
-        };
-        check_batch(scores, score_images, options)?;
-        if columns == 0 {
-            return Err(shape_error(scores, self));
-        }
-        check_images((boxes, images), (scores, score_images))?;
-        check_lengths((boxes, anchors), (scores, rows))?;
-        let classes = columns;
-        check_classes(scores, classes)?;
-        let scores_field = match by_class {
-            true => Matrix { images, rows: columns, columns: rows }.anchors_in_columns(1),
-            false => Matrix { images, rows, columns }.anchors_in_rows(1, 0),
-        };
-        let mut layout = Layout::from(PlainLayout {
-            decoder: self.name(),
-            images,
-            anchors,
-            classes,
-            boxes: box_matrix.anchors_in_rows(0, 0),
-            box_format: options.box_format,
-            scores: scores_field,
-            objectness: None,
-            normalized: options.coordinates.normalized(boxes),
-        });
-        layout.score.activation = options.score_activation.unwrap_or_default();
-        let background = options.background.unwrap_or_default();
-        if !layout.set_background(background, options.known_classes()) {
-            return Err(LayoutError::no_background(scores, self.name(), background));
-        }
-        Ok(layout)
-    }
-}
-
-/// Reads boxes `[N,4]` or `[N,3]`, scores `[N]` and the class of each box as integers or floating-point numbers `[N]`.
-struct LabeledBoxes;
 
 /// Parts of the names that exporters give to the classes of boxes: `labels`, `class_idx`, `det_classes`, ...
 const CLASS_NAMES: [&str; 4] = ["label", "class", "cls", "categor"];
@@ -129,80 +108,128 @@ fn has_classes(tensor: &TensorView<'_>) -> Option<bool> {
     }
 }
 
-impl Form for LabeledBoxes {
-    fn roles(&self) -> &[Role] {
-        const {
-            &[
-                Role::of_ids("boxes", &["boxes", "boxes-normalized"]),
-                Role::of_ids("scores", &["scores"]),
-                Role {
-                    names: &["class_idx", "classes", "det_classes"],
-                    ..Role::of_ids("labels", &["labels"])
-                },
-            ]
-        }
+/// Reads boxes `[N,4]` or `[N,3]`, scores `[N]` and the class of each box as integers or floating-point numbers `[N]`.
+pub(super) fn labeled_layout(
+    tensors: &[&TensorView<'_>],
+    options: Options,
+) -> Result<Layout, LayoutError> {
+    let (scores, labels) = (tensors[1], tensors[2]);
+    // The background has no score beside a class in a tensor.
+    let without = Options { background: None, ..options };
+    let mut layout = layout(&tensors[..2], without)?;
+    if layout.classes != 1 {
+        return Err(shape_error(scores));
     }
-
-    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
-        let (scores, labels) = (tensors[1], tensors[2]);
-        // The background has no score beside a class in a tensor.
-        let without = Options { background: None, ..options };
-        let mut layout = Boxes.layout(&tensors[..2], without)?;
-        if layout.classes != 1 {
-            return Err(shape_error(scores, &Boxes));
-        }
-        if let Some(background) = options.background.filter(|it| *it != Background::None) {
-            return Err(LayoutError::no_background(scores, Boxes.name(), background));
-        }
-        if has_classes(labels) == Some(false) {
-            return Err(shape_error(labels, &Boxes));
-        }
-        if !labels.element.is_integer() {
-            check_element_type(labels)?;
-        }
-        let (images, rows) = match *labels.shape {
-            [n] => (1, n),
-            [images, n] | [images, n, 1] if images == layout.images => (images, n),
-            [n, 1] => (1, n),
-            _ => return Err(shape_error(labels, &Boxes)),
-        };
-        check_images((tensors[0], layout.images), (labels, images))?;
-        check_lengths((tensors[0], layout.anchors()), (labels, rows))?;
-        // The limit is the most classes of any model, since labels are checked one by one.
-        layout.classes = if options.num_classes > 0 { options.num_classes } else { MAX_CLASSES };
-        for group in &mut layout.groups {
-            group.class = Some(Matrix { images, rows, columns: 1 }.anchors_in_rows(2, 0));
-        }
-        Ok(layout)
+    if let Some(background) = options.background.filter(|it| *it != Background::None) {
+        return Err(LayoutError::no_background(scores, NAME, background));
     }
+    if has_classes(labels) == Some(false) {
+        return Err(shape_error(labels));
+    }
+    if !labels.element.is_integer() {
+        check_element_type(labels)?;
+    }
+    let (images, rows) = match *labels.shape {
+        [n] => (1, n),
+        [images, n] | [images, n, 1] if images == layout.images => (images, n),
+        [n, 1] => (1, n),
+        _ => return Err(shape_error(labels)),
+    };
+    check_images((tensors[0], layout.images), (labels, images))?;
+    check_lengths((tensors[0], layout.anchors()), (labels, rows))?;
+    // The limit is the most classes of any model, since labels are checked one by one.
+    layout.classes = if options.num_classes > 0 { options.num_classes } else { MAX_CLASSES };
+    for group in &mut layout.groups {
+        group.class = Some(Matrix { images, rows, columns: 1 }.anchors_in_rows(2));
+    }
+    Ok(layout)
+}
 
-    /// The only tensor whose name says that it has classes, or else the only tensor of integers. Floating-point numbers
-    /// with another name could be a second factor of the score, and a single integer beside a single box the number of
-    /// boxes.
-    fn remaining(
-        &self,
-        tensors: &[TensorView<'_>],
-        assigned: &[usize],
-        options: Options,
-    ) -> Option<usize> {
-        let &[boxes, scores] = assigned else { return None };
-        let fits = |index: &usize| {
-            let all = [boxes, scores, *index];
-            // Without this comparison, each frame would allocate the texts of errors.
-            let has_numbers = tensors[*index].shape.elements() == tensors[scores].shape.elements();
-            !assigned.contains(index)
-                && has_numbers
-                && self.layout(&chosen(tensors, &all), options).is_ok()
-        };
-        let fitting: Vec<usize> = (0..tensors.len()).filter(fits).collect();
-        let (named, others): (Vec<usize>, Vec<usize>) =
-            fitting.into_iter().partition(|&index| has_classes(&tensors[index]) == Some(true));
-        match (&named[..], &others[..]) {
-            (&[index], _) => Some(index),
-            (&[], &[index]) if tensors[scores].shape.elements() > Some(1) => {
-                Some(index).filter(|_| tensors[index].element.is_integer())
+/// The only tensor whose name says that it has classes, or else the only tensor of integers. Floating-point numbers
+/// with another name could be a second factor of the score, and a single integer beside a single box the number of
+/// boxes.
+pub(super) fn remaining_labels(
+    tensors: &[TensorView<'_>],
+    [boxes, scores]: [usize; 2],
+    options: Options,
+) -> Option<usize> {
+    let fits = |index: &usize| {
+        let all = [boxes, scores, *index];
+        // Without this comparison, each frame would allocate the texts of errors.
+        let has_numbers = tensors[*index].shape.elements() == tensors[scores].shape.elements();
+        ![boxes, scores].contains(index)
+            && has_numbers
+            && labeled_layout(&chosen(tensors, &all), options).is_ok()
+    };
+    let fitting: Vec<usize> = (0..tensors.len()).filter(fits).collect();
+    let (named, others): (Vec<usize>, Vec<usize>) =
+        fitting.into_iter().partition(|&index| has_classes(&tensors[index]) == Some(true));
+    match (&named[..], &others[..]) {
+        (&[index], _) => Some(index),
+        (&[], &[index]) if tensors[scores].shape.elements() > Some(1) => {
+            Some(index).filter(|_| tensors[index].element.is_integer())
+        }
+        _ => None,
+    }
+}
+
+/// The shape of a tensor as a batch of matrices, one per image.
+struct Matrix {
+    images: usize,
+    rows: usize,
+    columns: usize,
+}
+
+impl Matrix {
+    /// The matrices of a tensor `[rows, columns]`, `[1, rows, columns]`, or with [`Options::batch`]
+    /// `[images, rows, columns]`, also with a dimension of 1 before the columns.
+    ///
+    /// # Errors
+    /// If the tensor has another number of dimensions, another batch dimension or another element type.
+    fn of(tensor: &TensorView<'_>, options: Options) -> Result<Self, LayoutError> {
+        check_element_type(tensor)?;
+        match *tensor.shape {
+            [rows, columns] => Ok(Self { images: 1, rows, columns }),
+            [images, rows, columns] | [images, rows, 1, columns] => {
+                check_batch(tensor, images, options)?;
+                Ok(Self { images, rows, columns })
             }
-            _ => None,
+            _ => Err(shape_error(tensor)),
         }
     }
+
+    /// The field whose anchors are rows and whose components are all columns. `tensor` is the number of the
+    /// tensor's role.
+    fn anchors_in_rows(&self, tensor: usize) -> Field {
+        Field {
+            tensor,
+            offset: 0,
+            image_stride: self.elements(),
+            anchor_stride: self.columns,
+            component_stride: 1,
+        }
+    }
+
+    /// The field whose anchors are columns and whose components are all rows. `tensor` is the number of the tensor's
+    /// role.
+    fn anchors_in_columns(&self, tensor: usize) -> Field {
+        Field {
+            tensor,
+            offset: 0,
+            image_stride: self.elements(),
+            anchor_stride: 1,
+            component_stride: self.columns,
+        }
+    }
+
+    /// The number of elements of an image. The shape has not been checked against the memory yet,
+    /// so the product can overflow; engines return an error for a field beyond the memory.
+    fn elements(&self) -> usize {
+        self.rows.saturating_mul(self.columns)
+    }
+}
+
+fn shape_error(tensor: &TensorView<'_>) -> LayoutError {
+    let (tensor, expected) = (tensor.to_string(), EXPECTS.to_owned());
+    LayoutError::Shape { tensor, decoder: NAME, expected }
 }

@@ -16,8 +16,8 @@
 //! double precision. Rounded to single precision, a score has equal bits on every platform. Classes are ordered by
 //! x, then by their number, since several scores can be rounded to one number, such as 1.
 
+use super::check::{check_classes, check_element_type};
 use super::layout::Activation;
-use super::matrix::{check_classes, check_element_type};
 use super::{ChoiceError, LayoutError, Options};
 use crate::engine::Params;
 use crate::functions::{exp, sigmoid};

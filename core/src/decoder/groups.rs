@@ -44,16 +44,16 @@ pub fn tensor_groups() -> Vec<TensorGroup> {
         let group = |dims| TensorGroup { id, tensors: vec![GroupTensor { id, dims }] };
         [group(vec![None; 2]), group(vec![None])]
     };
-    let of_decoders = decoders().iter().flat_map(|decoder| groups(*decoder));
+    let of_decoders = decoders().iter().flat_map(|decoder| groups(decoder));
     of_decoders.chain(classifier::IDS.into_iter().flat_map(of_classifier)).collect()
 }
 
-fn groups(decoder: &dyn Decoder) -> Vec<TensorGroup> {
-    match decoder.groups() {
+fn groups(decoder: &Decoder) -> Vec<TensorGroup> {
+    match decoder.family.groups {
         Groups::None => Vec::new(),
         Groups::EachId => {
             let mut groups = Vec::new();
-            for group in decoder.forms().iter().flat_map(|form| single_groups(*form)) {
+            for group in decoder.forms.iter().flat_map(single_groups) {
                 // Forms can share an id.
                 if !groups.contains(&group) {
                     groups.push(group);
@@ -62,7 +62,7 @@ fn groups(decoder: &dyn Decoder) -> Vec<TensorGroup> {
             groups
         }
         Groups::Named(ids) => {
-            let last = decoder.forms().last().expect("a decoder has a form");
+            let last = decoder.forms.last().expect("a decoder has a form");
             let tensor = |role: &Role, index: usize| {
                 let id = role.ids.get(index).or(role.ids.last());
                 let id = id.expect("a tensor of a group has an id");
@@ -70,7 +70,7 @@ fn groups(decoder: &dyn Decoder) -> Vec<TensorGroup> {
                 let dims = std::iter::once(None).chain(role.dims.iter().copied()).collect();
                 GroupTensor { id, dims }
             };
-            let tensors = |index| last.roles().iter().map(|role| tensor(role, index)).collect();
+            let tensors = |index| last.roles.iter().map(|role| tensor(role, index)).collect();
             let ids = ids.iter().enumerate();
             ids.map(|(index, id)| TensorGroup { id, tensors: tensors(index) }).collect()
         }
@@ -79,8 +79,8 @@ fn groups(decoder: &dyn Decoder) -> Vec<TensorGroup> {
 
 /// The groups of a form with one tensor. Dimensions are not fixed, so that another shape is an error of the decoder,
 /// which says what it expects.
-fn single_groups(form: &dyn Form) -> Vec<TensorGroup> {
-    let [role] = form.roles() else { return Vec::new() };
+fn single_groups(form: &Form) -> Vec<TensorGroup> {
+    let [role] = &form.roles[..] else { return Vec::new() };
     let group = |id: &&'static str| {
         let dims = vec![None; 1 + role.dims.len()];
         TensorGroup { id, tensors: vec![GroupTensor { id, dims }] }

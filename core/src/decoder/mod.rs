@@ -10,16 +10,17 @@
 //! of a user's description.
 
 mod boxes;
+mod check;
 mod choose;
 pub mod classifier;
 pub mod description;
 mod families;
+mod form;
 mod groups;
 pub mod layout;
-mod matrix;
 pub mod model_family;
 
-use std::borrow::Cow;
+use arrayvec::ArrayVec;
 
 pub use choose::ONNX_PREFIX;
 pub use choose::is_known;
@@ -28,7 +29,9 @@ pub(crate) use choose::{FEW_ROWS, are_probabilities, few_rows, has_many_queries,
 pub use choose::{contradicting_id, may_be_end_to_end, unread_level};
 pub use description::DescriptionError;
 pub use families::texts;
-pub use families::{decoders, from_text};
+pub use families::{Family, decoders, from_text};
+pub use form::Form;
+use form::MAX_FORMS;
 pub use groups::{GroupTensor, Groups, TensorGroup, tensor_groups};
 pub use layout::{BoxFormat, Channels, Coordinates, Field, Layout, LayoutError, PlainLayout};
 
@@ -44,104 +47,51 @@ pub const MAX_INPUTS: usize = 32;
 pub const MAX_KEYPOINTS: usize = 512;
 
 /// The output of a model family.
-pub trait Decoder: Send + Sync {
-    /// The decoder's value of the property `decoder`.
-    fn name(&self) -> &'static str;
-
+pub struct Decoder {
+    name: &'static str,
     /// The expected shapes, for messages.
-    fn expects(&self) -> &str;
-
+    expects: &'static str,
+    /// The meaning of the scores.
+    pub scores: Scores,
+    /// The name of class 0, if it is known without labels.
+    label: Option<&'static str>,
     /// The forms of the output. The first that fits is used: forms with more tensors come first.
-    fn forms(&self) -> &[&'static dyn Form];
+    pub forms: Vec<Form>,
+    /// Further facts about the family.
+    pub family: Family,
+}
 
-    /// The forms for these tensors, where levels follow from them.
-    fn forms_for(
-        &self,
-        _tensors: &[TensorView<'_>],
-        _options: Options,
-    ) -> Cow<'_, [&'static dyn Form]> {
-        Cow::Borrowed(self.forms())
-    }
-
-    /// Returns the meaning of the scores.
-    fn scores(&self) -> Scores {
-        Scores::Probabilities
-    }
-
-    /// Returns true if the decoder's only tensor has all numbers of a detection: beside tensors that no decoder's id
-    /// names, it is the output of another family, such as boxes with scores in another tensor. The decoder is then not
-    /// suggested.
-    fn is_alone(&self) -> bool {
-        false
-    }
-
-    /// Returns true if outputs of many other families have the decoder's ids, too, so that they contradict no other
-    /// decoder.
-    fn has_usual_ids(&self) -> bool {
-        false
-    }
-
-    /// The groups of tensors that GStreamer's inference elements have in their caps.
-    fn groups(&self) -> Groups {
-        Groups::None
-    }
-
-    /// Returns the task of the decoder's models; `None` for the detection of upright boxes, or if it is unknown.
-    fn task(&self) -> Option<ModelTask> {
-        None
+impl Decoder {
+    /// The decoder's value of the property `decoder`.
+    pub fn name(&self) -> &'static str {
+        self.name
     }
 
     /// The name of a class that is known without labels.
-    fn label(&self, _class: u32) -> Option<&'static str> {
-        None
-    }
-}
-
-/// A form of a model family's output.
-pub trait Form: Send + Sync {
-    /// The tensors that are read, in the order in which [`layout`](Self::layout) takes them.
-    fn roles(&self) -> &[Role];
-
-    /// Makes the layout of `tensors`, one per role.
-    ///
-    /// # Errors
-    /// If a shape or an element type does not fit.
-    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError>;
-
-    /// Checks `tensors`, one for each of the first roles, as far as this is possible without the
-    /// others.
-    ///
-    /// # Errors
-    /// The errors of [`layout`](Self::layout).
-    fn check(&self, _tensors: &[&TensorView<'_>], _options: Options) -> Result<(), LayoutError> {
-        Ok(())
+    pub fn label(&self, class: u32) -> Option<&'static str> {
+        self.label.filter(|_| class == 0)
     }
 
-    /// The form with the channels last, if this one has them first and the shapes can have either order.
-    fn channels_last(&self) -> Option<&'static dyn Form> {
-        None
-    }
-
-    /// Returns true if tensors are found by their shapes, if their ids are unknown.
-    fn is_found_by_shape(&self) -> bool {
-        true
-    }
-
-    /// Finds the tensor of the next role if no tensor has one of its ids or names. `assigned` are the indices of the
-    /// tensors of the roles before it.
-    fn remaining(
-        &self,
-        _tensors: &[TensorView<'_>],
-        _assigned: &[usize],
-        _options: Options,
-    ) -> Option<usize> {
-        None
+    /// The forms for these tensors, where levels follow from them.
+    fn forms_for(
+        &'static self,
+        tensors: &[TensorView<'_>],
+        options: Options,
+    ) -> ArrayVec<&'static Form, MAX_FORMS> {
+        let mut forms = ArrayVec::new();
+        for form in &self.forms {
+            form.add_for(tensors, options, &mut forms);
+        }
+        forms
     }
 
     /// Returns true if the shape alone is enough to choose this decoder, because no other model family has an output
-    /// of this layout. `classes` is the number of classes, if known.
-    fn is_unambiguous(&self, _layout: &Layout, _classes: Option<usize>) -> bool {
-        false
+    /// of this layout: as exported, whose anchors are columns, with the known number of classes, or if that is unknown,
+    /// with one of the family's numbers. A transposed tensor could be the output of RT-DETR, or boxes with score and class.
+    fn is_unambiguous(&self, layout: &Layout, classes: Option<usize>) -> bool {
+        let numbers = self.family.unambiguous;
+        let is_known = classes.map_or(numbers.contains(&layout.classes), |it| it == layout.classes);
+        !numbers.is_empty() && layout.groups[0].boxes.anchor_stride == 1 && is_known
     }
 }
 
@@ -166,7 +116,7 @@ pub enum Scores {
 }
 
 /// One of the tensors that a decoder reads.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Role {
     /// The name of the role.
     pub name: &'static str,
@@ -235,6 +185,6 @@ impl Options {
 }
 
 /// The decoder with this name.
-pub fn by_name(name: &str) -> Option<&'static dyn Decoder> {
+pub fn by_name(name: &str) -> Option<&'static Decoder> {
     decoders().iter().copied().find(|decoder| decoder.name() == name)
 }

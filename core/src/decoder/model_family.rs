@@ -31,13 +31,13 @@ const TASKS: [(&str, &str); 4] = [
 
 /// The names of the decoders for a task.
 fn decoders_for(task: ModelTask) -> impl Iterator<Item = &'static str> {
-    let is_for_task = move |decoder: &&&dyn Decoder| decoder.task() == Some(task);
+    let is_for_task = move |decoder: &&&Decoder| decoder.family.task == Some(task);
     decoders().iter().filter(is_for_task).map(|decoder| decoder.name())
 }
 
 /// The decoder of end-to-end models for the task of `decoder`.
 pub(crate) fn end_to_end(decoder: &str) -> Option<&'static str> {
-    let task = by_name(decoder)?.task().filter(|task| !task.is_end2end)?;
+    let task = by_name(decoder)?.family.task.filter(|task| !task.is_end2end)?;
     decoders_for(ModelTask { is_end2end: true, ..task }).next()
 }
 
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn the_tasks_of_decoders_are_known() {
         for decoder in decoders() {
-            if let Some(ModelTask { name, is_end2end }) = decoder.task() {
+            if let Some(ModelTask { name, is_end2end }) = decoder.family.task {
                 let family = ModelFamily::for_task(name, is_end2end).unwrap();
                 assert!(family.has_decoder(decoder.name()), "{}", decoder.name());
             }

@@ -76,7 +76,7 @@ pub use crate::wording::{Setting, phrase};
 /// Decodes tensors and suppresses duplicate detections.
 pub struct Nms {
     engine: Box<dyn engine::Engine>,
-    decoder: Option<&'static dyn decoder::Decoder>,
+    decoder: Option<&'static decoder::Decoder>,
     /// How the tensors of the last run are read.
     reading: Option<Reading>,
     /// The place of each image of the last run.

@@ -215,7 +215,7 @@ impl Evidence {
     pub fn check_scores(&self, reading: &Interpretation) -> Option<Finding> {
         let (score, decoder) = (self.greatest_score, reading.decoder.name());
         let threshold = reading.threshold;
-        match reading.decoder.scores() {
+        match reading.decoder.scores {
             _ if score <= MAX_PROBABILITY => None,
             Scores::Probabilities => Some(Finding::Score { score, decoder }),
             // A threshold outside 0 to 1 shows that the user expects other scores than probabilities.
@@ -314,7 +314,7 @@ impl Evidence {
             return None;
         }
         let is_list = anchors < MIN_ANCHORS * frames;
-        match decoder.scores() {
+        match decoder.scores {
             Scores::Probabilities
                 if !is_list
                     && rows_without_objectness

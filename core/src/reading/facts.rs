@@ -123,14 +123,17 @@ fn check_thresholds(chosen: Chosen<'_>) -> Option<Finding> {
             None => Finding::NoClass { count, decoder },
         });
     }
-    (lowest > 1.0 && choice.decoder.scores() == Scores::Probabilities)
-        .then_some(Finding::Threshold { has_class_thresholds, lowest, decoder })
+    (lowest > 1.0 && choice.decoder.scores == Scores::Probabilities).then_some(Finding::Threshold {
+        has_class_thresholds,
+        lowest,
+        decoder,
+    })
 }
 
 /// Looks for scores with a coarse scale. If the tensor has logits, such a scale is normal.
 fn check_steps(chosen: Chosen<'_>) -> Option<Finding> {
     let Choice { decoder, layout, .. } = chosen.choice;
-    if decoder.scores() != Scores::Probabilities || layout.score.activation != Activation::None {
+    if decoder.scores != Scores::Probabilities || layout.score.activation != Activation::None {
         return None;
     }
     let scores =
@@ -153,7 +156,7 @@ fn check_unread_tensors(chosen: Chosen<'_>) -> Option<Finding> {
         return Some(Finding::UnreadTensor { decoder, tensor, unread });
     }
     // Models of many families have outputs with the ids of the decoder boxes.
-    if *reason == Reason::Id && !choice.has_usual_ids() {
+    if *reason == Reason::Id && !choice.family.has_usual_ids {
         return None;
     }
     let (read, anchors) = (layout.tensors(), layout.anchors());

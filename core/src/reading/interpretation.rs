@@ -14,7 +14,7 @@ use crate::wording::Setting;
 #[derive(Clone, Copy)]
 pub(super) struct Interpretation {
     /// The decoder.
-    pub decoder: &'static dyn Decoder,
+    pub decoder: &'static Decoder,
     /// True if rows are anchors, and have no objectness.
     pub rows_without_objectness: bool,
     /// The number of classes.

@@ -48,7 +48,7 @@ pub struct Facts<'a> {
 #[derive(Clone, Copy)]
 pub struct Settings<'a> {
     /// The decoder that is set.
-    pub decoder: Option<&'static dyn Decoder>,
+    pub decoder: Option<&'static Decoder>,
     /// Whether the tensors can be a classifier's.
     pub classifiers: Classifiers,
     /// The decoder's options. Those that are facts, such as the number of labels, are known before a run.
@@ -73,7 +73,7 @@ pub enum Refusal {
 /// How tensors are read, until their ids, types or shapes or the settings change.
 pub struct Reading {
     tensors: Signatures,
-    decoder: Option<&'static dyn Decoder>,
+    decoder: Option<&'static Decoder>,
     classifiers: Classifiers,
     options: Options,
     in_frame: bool,
@@ -162,9 +162,7 @@ impl Reading {
     fn has_settings(&self, facts: &Facts<'_>, settings: &Settings<'_>) -> bool {
         let has_grid = self.boxes().is_some_and(BoxReading::has_grid);
         let model_size = if has_grid { self.options } else { settings.options }.model_size;
-        let decoder = |decoder: Option<&'static dyn Decoder>| {
-            decoder.map(|decoder| (decoder.name(), std::ptr::from_ref(decoder).cast::<()>()))
-        };
+        let decoder = |decoder: Option<&'static Decoder>| decoder.map(std::ptr::from_ref);
         self.in_frame == facts.in_frame
             && self.classifiers == settings.classifiers
             && decoder(self.decoder) == decoder(settings.decoder)

@@ -328,7 +328,7 @@ property_enum! {
 impl Decoder {
     /// The decoder of that name; `None` for `auto`, for `classifier`, which reads no boxes, and for `layout`, whose
     /// decoder a file describes.
-    pub fn decoder(self) -> Option<&'static dyn decoder::Decoder> {
+    pub fn decoder(self) -> Option<&'static decoder::Decoder> {
         let class = glib::EnumClass::new::<Self>();
         decoder::by_name(class.value(self.into_glib())?.nick())
     }

@@ -25,7 +25,7 @@ use nmsfilter_core::tensor::TensorView;
 pub(super) struct ModelReading {
     pub reading: Reading,
     /// The decoder that is set.
-    wanted: Option<&'static dyn Decoder>,
+    wanted: Option<&'static Decoder>,
     /// The values of the property `quantization`.
     pub quantization: QuantizationRules,
     /// The rules by which regions are attached.
@@ -68,7 +68,7 @@ impl ModelTensors<'_> {
         &self,
         settings: &'s Settings,
         labels: &Labels,
-        wanted: Option<&'static dyn Decoder>,
+        wanted: Option<&'static Decoder>,
     ) -> reading::Settings<'s> {
         reading::Settings {
             decoder: wanted,

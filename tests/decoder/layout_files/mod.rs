@@ -37,7 +37,7 @@ fn model_size(side: f32) -> Options {
 /// Returns all candidates whose score is at least `threshold`, in the order of anchors.
 fn decoded(
     tensors: &[TensorView<'_>],
-    decoder: &'static dyn Decoder,
+    decoder: &'static Decoder,
     options: Options,
     threshold: f32,
 ) -> Vec<Detection> {

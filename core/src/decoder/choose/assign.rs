@@ -27,7 +27,9 @@ pub(super) const MAX_FITS: usize = 16;
 /// The assignments of tensors to roles that fit, and the errors of those that do not.
 #[derive(Default)]
 pub(super) struct Readings {
-    pub fits: Vec<(Choice, &'static dyn Form)>,
+    pub fits: Vec<Choice>,
+    /// True if a form with several roles fits.
+    pub has_several_roles: bool,
     pub errors: Vec<LayoutError>,
     /// For each decoder whose tensors fit with the channels first and last: the error.
     open_orders: Vec<(&'static str, LayoutError)>,
@@ -40,20 +42,17 @@ impl Readings {
     pub fn add(
         &mut self,
         tensors: &[TensorView<'_>],
-        of: (&'static dyn Decoder, &'static dyn Form),
+        of: (&'static Decoder, &'static Form),
         among: &[usize],
         options: Options,
     ) {
         let (decoder, form) = of;
         let mut first = Self::of(tensors, of, among, options);
-        if let Some(form) = form.channels_last() {
+        if let Some(form) = &form.channels_last {
             let mut last = Self::of(tensors, (decoder, form), among, options);
-            let is_same = |a: &Layout, b: &Layout| a == b;
-            last.fits.retain(|(it, _)| {
-                !first.fits.iter().any(|(other, _)| is_same(&it.layout, &other.layout))
-            });
+            last.fits.retain(|it| !first.fits.iter().any(|other| it.layout == other.layout));
             last.errors.retain(|error| !first.errors.contains(error));
-            if let (Some((one, _)), Some((other, _))) = (first.fits.first(), last.fits.first()) {
+            if let (Some(one), Some(other)) = (first.fits.first(), last.fits.first()) {
                 match options.channels {
                     Channels::Auto => {
                         let error = open_order(tensors, &one.layout, &other.layout);
@@ -72,13 +71,14 @@ impl Readings {
     ///
     /// # Errors
     /// If some do.
-    pub fn check_order(&self, decoder: &dyn Decoder) -> Result<(), LayoutError> {
+    pub fn check_order(&self, decoder: &Decoder) -> Result<(), LayoutError> {
         let open = self.open_orders.iter().find(|(name, _)| *name == decoder.name());
         open.map_or(Ok(()), |(_, error)| Err(error.clone()))
     }
 
     fn append(&mut self, mut other: Self) {
         self.fits.append(&mut other.fits);
+        self.has_several_roles |= other.has_several_roles;
         self.errors.append(&mut other.errors);
         self.is_incomplete |= other.is_incomplete;
     }
@@ -86,12 +86,12 @@ impl Readings {
     /// The readings with one order of channels.
     fn of(
         tensors: &[TensorView<'_>],
-        of: (&'static dyn Decoder, &'static dyn Form),
+        of: (&'static Decoder, &'static Form),
         among: &[usize],
         options: Options,
     ) -> Self {
         let mut readings = Self::default();
-        if !of.1.is_found_by_shape() || among.len() < of.1.roles().len() {
+        if among.len() < of.1.roles.len() {
             return readings;
         }
         let mut search = Search {
@@ -121,7 +121,7 @@ fn open_order(tensors: &[TensorView<'_>], first: &Layout, last: &Layout) -> Layo
 /// each only if the tensors so far fit each other.
 struct Search<'s, 't> {
     tensors: &'s [TensorView<'t>],
-    of: (&'static dyn Decoder, &'static dyn Form),
+    of: (&'static Decoder, &'static Form),
     among: &'s [usize],
     options: Options,
     assignment: Assignment,
@@ -133,12 +133,12 @@ struct Search<'s, 't> {
 impl Search<'_, '_> {
     fn assign(&mut self) {
         let (decoder, form) = self.of;
-        let roles = form.roles().len();
+        let roles = form.roles.len();
         if self.assignment.len() == roles {
             match layout_of(self.tensors, decoder, form, &self.assignment, self.options) {
                 Ok(layout) => {
-                    let choice = Choice { decoder, layout, reason: Reason::Shape };
-                    self.readings.fits.push((choice, form));
+                    self.readings.fits.push(Choice { decoder, layout, reason: Reason::Shape });
+                    self.readings.has_several_roles |= roles > 1;
                     self.fits += 1;
                 }
                 Err(error) => self.add_error(error),
@@ -172,7 +172,7 @@ impl Search<'_, '_> {
     fn add_error(&mut self, error: LayoutError) {
         use LayoutError::{Batch, ModelSize, NoImages};
         let is_of_all = matches!(error, Batch { .. } | NoImages { .. } | ModelSize { .. });
-        if self.of.1.roles().len() <= 2 || is_of_all {
+        if self.of.1.roles.len() <= 2 || is_of_all {
             self.readings.errors.push(error);
         }
     }
@@ -181,11 +181,11 @@ impl Search<'_, '_> {
 /// Assigns tensors to roles by id; `None` if a role has no tensor.
 pub(super) fn assignment_by_id(
     tensors: &[TensorView<'_>],
-    form: &dyn Form,
+    form: &Form,
     options: Options,
 ) -> Result<Option<Assignment>, ChoiceError> {
     let mut assignment = Assignment::new();
-    for role in form.roles() {
+    for role in &form.roles {
         let mut named = (0..tensors.len()).filter(|&i| role.ids.contains(&tensors[i].id));
         let Some(index) = named.next().or_else(|| form.remaining(tensors, &assignment, options))
         else {
@@ -203,11 +203,11 @@ pub(super) fn assignment_by_id(
 /// a role has no tensor, or two.
 pub(super) fn assignment_by_name(
     tensors: &[TensorView<'_>],
-    form: &dyn Form,
+    form: &Form,
     options: Options,
 ) -> Option<Assignment> {
     let mut assignment = Assignment::new();
-    for role in form.roles() {
+    for role in &form.roles {
         let has = |index: &usize, name: &str| {
             let id = tensors[*index].id;
             id == name || id.strip_prefix(ONNX_PREFIX).is_some_and(|rest| rest == name)
@@ -228,12 +228,9 @@ pub(super) fn assignment_by_name(
 }
 
 /// Assigns tensors to roles by the positions that the form has.
-pub(super) fn assignment_by_index(
-    tensors: &[TensorView<'_>],
-    form: &dyn Form,
-) -> Option<Assignment> {
+pub(super) fn assignment_by_index(tensors: &[TensorView<'_>], form: &Form) -> Option<Assignment> {
     let index = |role: &Role| role.index.filter(|&index| index < tensors.len());
-    let assignment: Assignment = form.roles().iter().map(index).collect::<Option<_>>()?;
+    let assignment: Assignment = form.roles.iter().map(index).collect::<Option<_>>()?;
     let is_different =
         assignment.iter().enumerate().all(|(role, index)| !assignment[..role].contains(index));
     is_different.then_some(assignment)
@@ -253,13 +250,13 @@ pub(in crate::decoder) fn chosen<'s, 't>(
 /// If neither fits, or if both fit, differ, and [`Options::channels`] does not decide.
 pub(super) fn layout(
     tensors: &[TensorView<'_>],
-    decoder: &'static dyn Decoder,
-    form: &dyn Form,
+    decoder: &'static Decoder,
+    form: &Form,
     assignment: &[usize],
     options: Options,
 ) -> Result<Layout, LayoutError> {
     let first = layout_of(tensors, decoder, form, assignment, options);
-    let Some(form) = form.channels_last() else { return first };
+    let Some(form) = &form.channels_last else { return first };
     match (first, layout_of(tensors, decoder, form, assignment, options)) {
         (Ok(first), Ok(last)) => match options.channels {
             _ if first == last => Ok(first),
@@ -279,8 +276,8 @@ pub(super) fn layout(
 /// and the number of classes.
 fn layout_of(
     tensors: &[TensorView<'_>],
-    decoder: &'static dyn Decoder,
-    form: &dyn Form,
+    decoder: &'static Decoder,
+    form: &Form,
     assignment: &[usize],
     options: Options,
 ) -> Result<Layout, LayoutError> {

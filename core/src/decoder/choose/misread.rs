@@ -17,14 +17,14 @@ pub fn contradicting_id<'t, 'm>(
     tensors: &'t [TensorView<'m>],
     choice: &Choice,
     options: Options,
-) -> Option<(&'t TensorView<'m>, &'static dyn Decoder)> {
-    let has_name = |decoder: &dyn Decoder, id: &str| {
-        decoder.forms().iter().flat_map(|form| form.roles()).any(|role| role.names.contains(&id))
+) -> Option<(&'t TensorView<'m>, &'static Decoder)> {
+    let has_name = |decoder: &Decoder, id: &str| {
+        decoder.forms.iter().flat_map(|form| &form.roles).any(|role| role.names.contains(&id))
     };
     let (tensor, other) = choice.layout.tensors().into_iter().find_map(|index| {
         let tensor = &tensors[index];
-        let mut others = decoders().iter().copied().filter(|decoder| !decoder.has_usual_ids());
-        let other = others.find(|decoder| has_id(*decoder, tensor.id))?;
+        let mut others = decoders().iter().copied().filter(|decoder| !decoder.family.has_usual_ids);
+        let other = others.find(|decoder| has_id(decoder, tensor.id))?;
         let is_expected = has_id(choice.decoder, tensor.id) || has_name(choice.decoder, tensor.id);
         (!is_expected).then_some((tensor, other))
     })?;
@@ -209,7 +209,7 @@ fn boxes_and_wrong(
 ) -> Result<(Vec<[f32; 4]>, usize), TensorError> {
     let score = choice.layout.score;
     let are_probabilities =
-        choice.decoder.scores() == Scores::Probabilities && score.activation == Activation::None;
+        choice.decoder.scores == Scores::Probabilities && score.activation == Activation::None;
     let (mut boxes, mut wrong) = (Vec::new(), 0);
     for group in &choice.layout.groups {
         let of_score = are_probabilities.then(|| reader(tensors, &group.scores)).transpose()?;

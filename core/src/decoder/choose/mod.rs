@@ -11,7 +11,7 @@
 //!    this decoder usually have, with or without [`ONNX_PREFIX`](assign::ONNX_PREFIX); the only assignment of tensors to roles that fits
 //!    that decoder; the tensors at the positions that outputs of this decoder have. Several assignments are an error.
 //! 3. *By shape.* If `decoder` is `auto` and the ids are unknown, a decoder is chosen only if no
-//!    other model family has such an output ([`Form::is_unambiguous`]): a YOLOv8 output as
+//!    other model family has such an output ([`Decoder::is_unambiguous`]): a YOLOv8 output as
 //!    exported, `[1,4+C,N]`, whose `C` is the known number of classes, or, if that is unknown, 1 or
 //!    80 (COCO). It must be the only such tensor, and no two tensors may fit another decoder.
 //!    All other tensors that some decoder could read are an error that lists the
@@ -29,7 +29,7 @@
 //!      add rows with another meaning;
 //!    - tensors for each stride are not read: decoders differ in half a cell.
 //!
-//! A decoder can have several [forms](Form), of which the first that fits is used.
+//! A decoder can have several [forms](super::Form), of which the first that fits is used.
 //!
 //! The known number of classes is [`Options::num_classes`], or the number of labels if that is 0. In all three
 //! ways, tensors with another number of classes than `num_classes` are an error; another number of labels is
@@ -54,14 +54,14 @@ pub use self::misread::{
 pub use self::offer::Offers;
 pub(super) use self::refusal::list;
 use self::refusal::{incomplete, no_fit, several_numbers_of_classes};
-use super::{BoxFormat, Decoder, Form, Layout, LayoutError, Options, decoders};
+use super::{BoxFormat, Decoder, Layout, LayoutError, Options, decoders};
 use crate::tensor::TensorView;
 
 /// A decoder and its layout of the buffer's tensors.
 #[derive(Clone)]
 pub struct Choice {
     /// The decoder.
-    pub decoder: &'static dyn Decoder,
+    pub decoder: &'static Decoder,
     /// The layout. [`Field::tensor`](super::Field::tensor) is an index of the tensors passed to [`choose`].
     pub layout: Layout,
     /// How the decoder was chosen.
@@ -97,15 +97,15 @@ impl fmt::Display for Reason {
 /// type, or if the number of classes is not [`Options::num_classes`].
 pub fn choose(
     tensors: &[TensorView<'_>],
-    wanted: Option<&'static dyn Decoder>,
+    wanted: Option<&'static Decoder>,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
     match &wanted {
         Some(decoder) => {
-            if let Some(choice) = by_id(tensors, *decoder, options)? {
+            if let Some(choice) = by_id(tensors, decoder, options)? {
                 return Ok(choice);
             }
-            by_decoder(tensors, *decoder, options)
+            by_decoder(tensors, decoder, options)
         }
         None => {
             for &decoder in decoders() {
@@ -121,7 +121,7 @@ pub fn choose(
 /// Chooses the first form of `decoder` whose roles all have a tensor with a known id.
 fn by_id(
     tensors: &[TensorView<'_>],
-    decoder: &'static dyn Decoder,
+    decoder: &'static Decoder,
     options: Options,
 ) -> Result<Option<Choice>, ChoiceError> {
     // The strides of a model need not be known for ids of other models.
@@ -129,7 +129,7 @@ fn by_id(
         return Ok(None);
     }
     let mut other_form = None;
-    for &form in decoder.forms_for(tensors, options).iter() {
+    for &form in &decoder.forms_for(tensors, options) {
         let Some(assignment) = assignment_by_id(tensors, form, options)? else { continue };
         match layout(tensors, decoder, form, &assignment, options) {
             Ok(layout) => return Ok(Some(Choice { decoder, layout, reason: Reason::Id })),
@@ -145,12 +145,12 @@ fn by_id(
 /// Chooses tensors for the roles of `decoder`, whose ids they do not have.
 fn by_decoder(
     tensors: &[TensorView<'_>],
-    decoder: &'static dyn Decoder,
+    decoder: &'static Decoder,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
     let (mut misnamed, mut other_grid) = (None, None);
     let forms = decoder.forms_for(tensors, options);
-    for &form in forms.iter() {
+    for &form in &forms {
         let Some(assignment) = assignment_by_name(tensors, form, options) else { continue };
         match layout(tensors, decoder, form, &assignment, options) {
             Ok(layout) => return Ok(Choice { decoder, layout, reason: Reason::Name }),
@@ -170,7 +170,7 @@ fn by_decoder(
     }
     let all: Vec<usize> = (0..tensors.len()).collect();
     let mut errors = Vec::new();
-    for &form in forms.iter() {
+    for &form in &forms {
         let mut readings = Readings::default();
         readings.add(tensors, (decoder, form), &all, options);
         readings.check_order(decoder)?;
@@ -187,17 +187,17 @@ fn by_decoder(
         }
         errors.append(&mut readings.errors);
         match readings.fits.len() {
-            1 if !readings.is_incomplete => return Ok(readings.fits.remove(0).0),
+            1 if !readings.is_incomplete => return Ok(readings.fits.remove(0)),
             0 if !readings.is_incomplete => {}
             fits => {
                 let differ_in_scores = differ_in_scores(&readings.fits);
                 if differ_in_scores && options.known_classes() == Some(1) {
                     // The sum of one score is the score.
-                    return Ok(readings.fits.remove(0).0);
+                    return Ok(readings.fits.remove(0));
                 }
                 let by_index = forms.iter().find_map(|form| {
-                    let assignment = assignment_by_index(tensors, *form)?;
-                    layout(tensors, decoder, *form, &assignment, options).ok()
+                    let assignment = assignment_by_index(tensors, form)?;
+                    layout(tensors, decoder, form, &assignment, options).ok()
                 });
                 return match by_index {
                     Some(layout) => Ok(Choice { decoder, layout, reason: Reason::Shape }),
@@ -229,10 +229,10 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     let is_whole = |of: &usize| !is_single_row(&tensors[*of]) && !is_part(tensors, &unknown, *of);
     let whole: Vec<usize> = unknown.iter().copied().filter(is_whole).collect();
     for &decoder in decoders() {
-        for &form in decoder.forms_for(tensors, any_number).iter() {
-            let among = match form.roles() {
-                [_] if decoder.is_alone() && unknown.len() > 1 => &[],
-                [_] if !decoder.is_alone() => &whole[..],
+        for &form in &decoder.forms_for(tensors, any_number) {
+            let among = match form.roles[..] {
+                [_] if decoder.family.is_alone && unknown.len() > 1 => &[],
+                [_] if !decoder.family.is_alone => &whole[..],
                 _ => &unknown,
             };
             readings.add(tensors, (decoder, form), among, any_number);
@@ -241,12 +241,10 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     let fits = std::mem::take(&mut readings.fits);
     let errors = std::mem::take(&mut readings.errors);
 
-    let pair = fits.iter().any(|(_, form)| form.roles().len() > 1);
-    let mut unambiguous: Vec<&Choice> = fits
-        .iter()
-        .filter(|(fit, form)| !pair && form.is_unambiguous(&fit.layout, options.known_classes()))
-        .map(|(fit, _)| fit)
-        .collect();
+    let pair = readings.has_several_roles;
+    let is_unambiguous =
+        |it: &&Choice| !pair && it.decoder.is_unambiguous(&it.layout, options.known_classes());
+    let mut unambiguous: Vec<&Choice> = fits.iter().filter(is_unambiguous).collect();
     match unambiguous.len() {
         1 => {
             let choice = unambiguous.remove(0).clone();
@@ -270,9 +268,9 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     match lengths.filter(|_| unknown.len() == 2 && !pair) {
         Some(error) => Err(error.clone().into()),
         None => {
-            let can_fit = |decoder: &&'static dyn Decoder| {
+            let can_fit = |decoder: &&'static Decoder| {
                 let name = decoder.name();
-                fits.iter().any(|(fit, _)| fit.decoder.name() == name)
+                fits.iter().any(|fit| fit.decoder.name() == name)
                     || errors.iter().any(|error| needs_setting(error) == Some(name))
             };
             match Offers::find(tensors, decoders().iter().copied().filter(can_fit), options) {
@@ -296,9 +294,9 @@ fn needs_setting(error: &LayoutError) -> Option<&'static str> {
 }
 
 /// Leaves out readings with another number of classes than the known one, if any has it.
-fn keep_known_classes(fits: &mut Vec<(Choice, &'static dyn Form)>, options: Options) {
+fn keep_known_classes(fits: &mut Vec<Choice>, options: Options) {
     let Some(known) = options.known_classes() else { return };
-    let has_known = |(fit, _): &(Choice, &'static dyn Form)| fit.layout.classes == known;
+    let has_known = |fit: &Choice| fit.layout.classes == known;
     if fits.iter().any(has_known) {
         fits.retain(has_known);
     }
@@ -306,9 +304,9 @@ fn keep_known_classes(fits: &mut Vec<(Choice, &'static dyn Form)>, options: Opti
 
 /// True if readings of one form differ only in the tensors of the scores. RKNN's exports have the sum of the scores beside
 /// them.
-fn differ_in_scores(fits: &[(Choice, &'static dyn Form)]) -> bool {
-    let without_scores = |(fit, _): &(Choice, &'static dyn Form)| {
-        let (mut layout, first) = (fit.layout.clone(), fits[0].0.layout.clone());
+fn differ_in_scores(fits: &[Choice]) -> bool {
+    let without_scores = |fit: &Choice| {
+        let (mut layout, first) = (fit.layout.clone(), fits[0].layout.clone());
         (layout.classes, layout.score) = (first.classes, first.score);
         for (group, first) in layout.groups.iter_mut().zip(&first.groups) {
             group.scores = first.scores;
@@ -347,11 +345,11 @@ fn is_single_row(tensor: &TensorView<'_>) -> bool {
 }
 
 /// Returns true if the id is an id of the decoder.
-fn has_id(decoder: &dyn Decoder, id: &str) -> bool {
-    decoder.forms().iter().flat_map(|form| form.roles()).any(|role| role.ids.contains(&id))
+fn has_id(decoder: &Decoder, id: &str) -> bool {
+    decoder.forms.iter().flat_map(|form| &form.roles).any(|role| role.ids.contains(&id))
 }
 
 /// Returns true if the id is an id of any decoder.
 pub fn is_known(id: &str) -> bool {
-    decoders().iter().any(|decoder| has_id(*decoder, id))
+    decoders().iter().any(|decoder| has_id(decoder, id))
 }

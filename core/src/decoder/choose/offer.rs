@@ -55,7 +55,7 @@ impl Offers {
     /// The readings of `tensors` by `decoders`. `None` if no decoder fits.
     pub(super) fn find(
         tensors: &[TensorView<'_>],
-        decoders: impl Iterator<Item = &'static dyn Decoder>,
+        decoders: impl Iterator<Item = &'static Decoder>,
         options: Options,
     ) -> Option<Self> {
         let (mut found, mut of_grids) = (Vec::new(), Vec::new());
@@ -129,7 +129,9 @@ impl Offer {
         match (self.with, self.classes) {
             (Some(With::KeypointShape), _) => 1,
             // Models for poses, masks and oriented boxes have other classes.
-            (_, Some(COCO)) if by_name(self.decoder).is_some_and(|it| it.task().is_none()) => 0,
+            (_, Some(COCO)) if by_name(self.decoder).is_some_and(|it| it.family.task.is_none()) => {
+                0
+            }
             (_, Some(1) | None) => 0,
             _ => 2,
         }
@@ -139,7 +141,7 @@ impl Offer {
 /// Reads the tensors by a decoder, with the setting that is missing, unless that is the size of the model's input.
 fn offer(
     tensors: &[TensorView<'_>],
-    decoder: &'static dyn Decoder,
+    decoder: &'static Decoder,
     options: Options,
 ) -> Result<(Choice, Offer), ChoiceError> {
     let (choice, with) = match choose(tensors, Some(decoder), options) {
@@ -163,7 +165,7 @@ fn offer(
 /// Reads the tensors with some shape of keypoints. The tensors do not determine it.
 fn with_keypoints(
     tensors: &[TensorView<'_>],
-    decoder: &'static dyn Decoder,
+    decoder: &'static Decoder,
     options: Options,
 ) -> Option<Choice> {
     let shapes =
@@ -177,7 +179,7 @@ fn with_keypoints(
 /// Reads the tensors with some size of the model's input.
 fn of_grid(
     tensors: &[TensorView<'_>],
-    decoder: &'static dyn Decoder,
+    decoder: &'static Decoder,
     options: Options,
 ) -> Option<(Choice, Offer)> {
     let sizes = SIDES.flat_map(|long| {

@@ -5,7 +5,7 @@
 
 use super::Choice;
 use super::error::ChoiceError;
-use crate::decoder::{Decoder, Form, LayoutError, decoders};
+use crate::decoder::{Decoder, LayoutError, decoders};
 use crate::tensor::TensorView;
 
 /// The greatest length of a list of tensors with the expected ones, in bytes. An error is at most six lines.
@@ -30,7 +30,7 @@ fn list_within(tensors: &[TensorView<'_>], most: usize) -> String {
 
 pub(super) fn no_fit(
     tensors: &[TensorView<'_>],
-    wanted: Option<&'static dyn Decoder>,
+    wanted: Option<&'static Decoder>,
     errors: Vec<LayoutError>,
 ) -> ChoiceError {
     // An error with a specificity, or the only error, is more specific than the list of all tensors.
@@ -50,7 +50,7 @@ pub(super) fn no_fit(
         return error.clone().into();
     }
     let wanted = match wanted {
-        Some(decoder) => format!("decoder {}, which expects {}", decoder.name(), decoder.expects()),
+        Some(decoder) => format!("decoder {}, which expects {}", decoder.name(), decoder.expects),
         None => format!("any decoder of the {} families", decoders().len()),
     };
     let most = MAX_LIST.saturating_sub(wanted.len());
@@ -62,7 +62,7 @@ pub(super) fn incomplete(tensors: &[TensorView<'_>]) -> Option<ChoiceError> {
     let found = |ids: &[&str]| tensors.iter().find(|tensor| ids.contains(&tensor.id));
     decoders().iter().find_map(|decoder| {
         // The form with the fewest tensors is the last one.
-        let roles = decoder.forms().last()?.roles();
+        let roles = &decoder.forms.last()?.roles;
         let tensor = roles.iter().find_map(|role| found(role.ids))?;
         let missing = roles.iter().find(|role| found(role.ids).is_none())?;
         Some(ChoiceError::Incomplete {
@@ -77,10 +77,10 @@ pub(super) fn incomplete(tensors: &[TensorView<'_>]) -> Option<ChoiceError> {
 /// The error for readings that differ in the number of classes, or in which tensors have the scores.
 pub(super) fn several_numbers_of_classes(
     tensors: &[TensorView<'_>],
-    decoder: &dyn Decoder,
-    fits: &[(Choice, &'static dyn Form)],
+    decoder: &Decoder,
+    fits: &[Choice],
 ) -> ChoiceError {
-    let mut numbers: Vec<usize> = fits.iter().map(|(fit, _)| fit.layout.classes).collect();
+    let mut numbers: Vec<usize> = fits.iter().map(|fit| fit.layout.classes).collect();
     numbers.sort_unstable();
     numbers.dedup();
     let classes = if numbers == [1] { "class" } else { "classes" };

@@ -9,11 +9,11 @@ use super::{
     AnchorRule, BackgroundRule, CellRounding, ColumnNumbers, ColumnRule, Description, FieldRule,
     Levels, PointCount, PointUnit,
 };
+use crate::decoder::check::check_classes;
 use crate::decoder::layout::{
     Activation, Background, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError,
     MAX_GROUPS, MAX_SIZES, Pairs, PointRule, Prototypes, Reference, ScoreRule,
 };
-use crate::decoder::matrix::check_classes;
 use crate::decoder::{MAX_CLASSES, Options};
 use crate::tensor::TensorView;
 
@@ -85,25 +85,23 @@ impl AnchorRule {
 }
 
 impl Description<'static> {
-    /// Makes the layout of `tensors`, one for each of [`roles`](Self::roles). `expects` is the text of
-    /// errors.
+    /// Makes the layout of `tensors`, one for each of [`roles`](Self::roles).
     ///
     /// # Errors
     /// If a shape or an element type does not fit.
     pub(in crate::decoder) fn layout(
         &self,
         tensors: &[&TensorView<'_>],
-        expects: &str,
         options: Options,
     ) -> Result<Layout, LayoutError> {
-        let fitted = self.fit(tensors, expects, options)?;
+        let fitted = self.fit(tensors, options)?;
         let grids = self.grids(options);
         if grids.is_none() && matches!(self.anchors.levels, Levels::Strides(_)) {
             let tensor = tensors[0].to_string();
             let (decoder, classes) = (self.name, fitted.classes);
             return Err(LayoutError::ModelSize { tensor, decoder, classes });
         }
-        let shape_error = |tensor: usize| self.shape_error(tensors[tensor], expects);
+        let shape_error = |tensor: usize| self.shape_error(tensors[tensor]);
         let score = self.score_rule(&fitted, options).ok_or_else(|| shape_error(0))?;
         let scores_tensor = self.input(self.score.scores, 0);
         let (classes, classes_of) = match self.score.class {
@@ -204,7 +202,7 @@ impl Description<'static> {
             let tensor = tensors[scores_tensor];
             return Err(match options.background {
                 Some(background) => LayoutError::no_background(tensor, self.name, background),
-                None => self.shape_error(tensor, expects),
+                None => self.shape_error(tensor),
             });
         }
         check_classes(tensors[classes_of], layout.classes)?;
@@ -238,8 +236,8 @@ impl Description<'static> {
         Ok(Some(images.prototypes(input, column)))
     }
 
-    pub(super) fn shape_error(&self, tensor: &TensorView<'_>, expects: &str) -> LayoutError {
-        let (tensor, expected) = (tensor.to_string(), expects.to_owned());
+    pub(super) fn shape_error(&self, tensor: &TensorView<'_>) -> LayoutError {
+        let (tensor, expected) = (tensor.to_string(), self.expected.to_owned());
         LayoutError::Shape { tensor, decoder: self.name, expected }
     }
 

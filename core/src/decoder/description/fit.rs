@@ -12,19 +12,19 @@ use super::open::{Ambiguity, KnownModel, divide};
 use super::prototypes::PrototypeImages;
 use super::shape::{Known, OpenNumber, Pattern, Placed};
 use super::{Description, FewerAnchors, FieldRule, Levels, TensorRule};
+use crate::decoder::check::{check_element_type, wrong_batch};
 use crate::decoder::layout::{LayoutError, MAX_GROUPS};
-use crate::decoder::matrix::{check_element_type, wrong_batch};
 use crate::decoder::{MAX_INPUTS, Options};
 use crate::tensor::TensorView;
 
 /// The numbers that follow from the shapes of tensors.
-pub(super) struct Fitted {
-    pub images: usize,
-    pub classes: Option<usize>,
-    pub placed: ArrayVec<Placed, MAX_INPUTS>,
+pub(in crate::decoder) struct Fitted {
+    pub(super) images: usize,
+    pub(super) classes: Option<usize>,
+    pub(super) placed: ArrayVec<Placed, MAX_INPUTS>,
     /// Another number that the shapes leave open, in the only section that leaves one open.
-    pub open: Option<OpenNumber>,
-    pub prototypes: Option<PrototypeImages>,
+    pub(super) open: Option<OpenNumber>,
+    pub(super) prototypes: Option<PrototypeImages>,
 }
 
 /// The number of anchors that a tensor determined.
@@ -34,27 +34,13 @@ struct Found<'t, 'v> {
 }
 
 impl Description<'static> {
-    /// Checks the first tensors of the list that [`layout`](Self::layout) takes.
-    ///
-    /// # Errors
-    /// If a shape or an element type does not fit.
-    pub(in crate::decoder) fn check(
-        &self,
-        tensors: &[&TensorView<'_>],
-        expects: &str,
-        options: Options,
-    ) -> Result<(), LayoutError> {
-        self.fit(tensors, expects, options).map(|_| ())
-    }
-
     /// Fits the first tensors to their shapes.
     ///
     /// # Errors
     /// If a shape or an element type does not fit.
-    pub(super) fn fit(
+    pub(in crate::decoder) fn fit(
         &self,
         tensors: &[&TensorView<'_>],
-        expects: &str,
         options: Options,
     ) -> Result<Fitted, LayoutError> {
         // From here on, the background counts as a class, as in the shapes.
@@ -69,11 +55,11 @@ impl Description<'static> {
             ..options
         };
         let known = options.known_classes().filter(|_| self.has_open_number());
-        match self.fit_with(tensors, known, expects, options) {
+        match self.fit_with(tensors, known, options) {
             Err(LayoutError::Shape { .. }) if known.is_some() => {}
             result => return result,
         }
-        let fitted = self.fit_with(tensors, None, expects, options)?;
+        let fitted = self.fit_with(tensors, None, options)?;
         match fitted.classes {
             // Another number of labels is accepted.
             Some(classes) if options.num_classes > 0 => Err(LayoutError::NumClasses {
@@ -91,7 +77,6 @@ impl Description<'static> {
         &self,
         tensors: &[&TensorView<'_>],
         known_classes: Option<usize>,
-        expects: &str,
         options: Options,
     ) -> Result<Fitted, LayoutError> {
         let grids = self.grids(options);
@@ -128,7 +113,7 @@ impl Description<'static> {
                 // Their rows are no anchors, and are not those of one image.
                 let fit = |shape: &Pattern| shape.fit(&tensor.shape, Known::default());
                 let placed = rule.shapes.iter().find_map(fit);
-                fitted.placed.push(placed.ok_or_else(|| self.shape_error(tensor, expects))?);
+                fitted.placed.push(placed.ok_or_else(|| self.shape_error(tensor))?);
                 continue;
             }
             let grid = grids.as_ref().map(|grids| grids[level]);
@@ -198,11 +183,9 @@ impl Description<'static> {
                         second: tensor.to_string(),
                         second_anchors: anchors,
                     });
-                    return Err(grid
-                        .or(other)
-                        .unwrap_or_else(|| self.shape_error(tensor, expects)));
+                    return Err(grid.or(other).unwrap_or_else(|| self.shape_error(tensor)));
                 }
-                Err(Misfit::Shape) => return Err(self.shape_error(tensor, expects)),
+                Err(Misfit::Shape) => return Err(self.shape_error(tensor)),
             };
             if rule.shapes.iter().all(Pattern::has_anchors) && found[level].is_none() {
                 found[level] = Some(Found { tensor, anchors: placed.anchors });
@@ -210,7 +193,7 @@ impl Description<'static> {
             fitted.classes = fitted.classes.or(placed.classes);
             let is_other = |open: OpenNumber| placed.open.is_some_and(|other| other != open);
             if fitted.open.is_some_and(is_other) {
-                return Err(self.shape_error(tensor, expects));
+                return Err(self.shape_error(tensor));
             }
             fitted.open = fitted.open.or(placed.open);
             fitted.prototypes = fitted.prototypes.or(placed.prototypes);

@@ -41,6 +41,8 @@ use super::{MAX_INPUTS, Role, Scores};
 #[derive(Clone, Debug)]
 pub struct Description<'a> {
     name: &'a str,
+    /// The expected shapes, for errors.
+    pub(super) expected: &'a str,
     about: Option<&'a str>,
     label: Option<&'a str>,
     values: Scores,

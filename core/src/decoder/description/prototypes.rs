@@ -8,8 +8,8 @@ use std::fmt;
 use super::open::KnownModel;
 use super::shape::Pattern;
 use crate::decoder::Channels;
+use crate::decoder::check::{check_batch, check_element_type};
 use crate::decoder::layout::{Field, Prototypes};
-use crate::decoder::matrix::{check_batch, check_element_type};
 use crate::tensor::TensorView;
 
 /// The prototypes of a batch.

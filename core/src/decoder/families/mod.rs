@@ -9,153 +9,126 @@ mod described;
 
 use std::sync::LazyLock;
 
-use self::Entry::{Described, InRust};
-use self::described::FamilyDecoder;
 pub use self::described::from_text;
-use super::boxes::Boxes;
-use super::{Decoder, Groups, ModelTask};
+use super::{Decoder, Groups, ModelTask, boxes};
 
 /// The decoders, in the order in which tensor ids are compared, and in which messages list them. A family has one text
 /// for each form of its output, forms with more tensors first.
-const ENTRIES: &[Entry] = &[
-    Described(family(&[include_str!("windows.layout")]).alone()),
-    InRust(&Boxes),
-    Described(family(&[include_str!("yolov5.layout")]).with_group_for_each_id()),
+const ENTRIES: &[Family] = &[
+    family(&[include_str!("windows.layout")]).alone(),
+    // No text describes its output.
+    family(&[]).with_usual_ids(),
+    family(&[include_str!("yolov5.layout")]).with_group_for_each_id(),
     // No other family has five rows, and the models for COCO have 80 classes.
-    Described(
-        family(&[include_str!("yolov8.layout")]).with_group_for_each_id().chosen_by_shape(&[1, 80]),
-    ),
-    Described(
-        family(&[include_str!("ultraface.layout")])
-            .with_groups(&["ultra-lightweight-face-detection-rfb-320-v1-variant-1-out"]),
-    ),
-    Described(family(&[include_str!("yolox.layout")]).with_group_for_each_id()),
-    Described(family(&[include_str!("end2end.layout")]).with_group_for_each_id()),
-    Described(family(&[
+    family(&[include_str!("yolov8.layout")]).with_group_for_each_id().chosen_by_shape(&[1, 80]),
+    family(&[include_str!("ultraface.layout")])
+        .with_groups(&["ultra-lightweight-face-detection-rfb-320-v1-variant-1-out"]),
+    family(&[include_str!("yolox.layout")]).with_group_for_each_id(),
+    family(&[include_str!("end2end.layout")]).with_group_for_each_id(),
+    family(&[
         include_str!("detr.layout"),
         include_str!("detr-dets.layout"),
         include_str!("detr-one-tensor.layout"),
         include_str!("detr-softmax.layout"),
-    ])),
-    Described(family(&[include_str!("yolox-raw.layout")]).with_group_for_each_id()),
-    Described(
-        family(&[
-            include_str!("yolov5-raw-levels-p6.layout"),
-            include_str!("yolov5-raw-levels.layout"),
-            include_str!("yolov5-raw.layout"),
-            include_str!("yolov5-raw-p6.layout"),
-        ])
-        .with_group_for_each_id(),
-    ),
-    Described(family(&[include_str!("ssd-priors.layout"), include_str!("ssd.layout")])),
-    Described(family(&[
-        include_str!("retinaface-landmarks.layout"),
-        include_str!("retinaface.layout"),
-    ])),
-    Described(
-        family(&[include_str!("ultraface-raw.layout")])
-            .with_groups(&["ultra-lightweight-face-detection-rfb-320-v1-without-postproc-out"]),
-    ),
-    Described(family(&[include_str!("yunet-landmarks.layout"), include_str!("yunet.layout")])),
-    Described(family(&[include_str!("scrfd-landmarks.layout"), include_str!("scrfd.layout")])),
-    Described(family(&[include_str!("nanodet.layout"), include_str!("nanodet-plus.layout")])),
-    Described(family(&[include_str!("picodet.layout")])),
-    Described(family(&[include_str!("yolov8-heads.layout"), include_str!("yolo26-heads.layout")])),
-    Described(family(&[include_str!("yolov8-heads-seg.layout")])),
-    Described(family(&[
+    ]),
+    family(&[include_str!("yolox-raw.layout")]).with_group_for_each_id(),
+    family(&[
+        include_str!("yolov5-raw-levels-p6.layout"),
+        include_str!("yolov5-raw-levels.layout"),
+        include_str!("yolov5-raw.layout"),
+        include_str!("yolov5-raw-p6.layout"),
+    ])
+    .with_group_for_each_id(),
+    family(&[include_str!("ssd-priors.layout"), include_str!("ssd.layout")]),
+    family(&[include_str!("retinaface-landmarks.layout"), include_str!("retinaface.layout")]),
+    family(&[include_str!("ultraface-raw.layout")])
+        .with_groups(&["ultra-lightweight-face-detection-rfb-320-v1-without-postproc-out"]),
+    family(&[include_str!("yunet-landmarks.layout"), include_str!("yunet.layout")]),
+    family(&[include_str!("scrfd-landmarks.layout"), include_str!("scrfd.layout")]),
+    family(&[include_str!("nanodet.layout"), include_str!("nanodet-plus.layout")]),
+    family(&[include_str!("picodet.layout")]),
+    family(&[include_str!("yolov8-heads.layout"), include_str!("yolo26-heads.layout")]),
+    family(&[include_str!("yolov8-heads-seg.layout")]),
+    family(&[
         include_str!("yolov8-heads-pose.layout"),
         include_str!("yolov8-heads-pose-rknn.layout"),
-    ])),
-    Described(
-        family(&[
-            include_str!("ssd-postprocess.layout"),
-            include_str!("ssd-postprocess-tf.layout"),
-        ])
+    ]),
+    family(&[include_str!("ssd-postprocess.layout"), include_str!("ssd-postprocess-tf.layout")])
         .with_groups(&["ssd-mobilenet-v1-variant-1-out"]),
-    ),
-    Described(family(&[include_str!("efficientnms.layout")])),
-    Described(
-        family(&[include_str!("yolov8-seg.layout")])
-            .with_groups(&["yolo-v8-segmentation-out", "yolo-v8-segmentation-out-normalized"])
-            .for_task("segment"),
-    ),
-    Described(
-        family(&[include_str!("yolov8-pose.layout")]).with_group_for_each_id().for_task("pose"),
-    ),
-    Described(
-        family(&[include_str!("yolov8-obb.layout")]).with_group_for_each_id().for_task("obb"),
-    ),
-    Described(
-        family(&[include_str!("yolov5-seg.layout")])
-            .with_groups(&["yolo-v5-segmentation-out"])
-            .for_task("segment"),
-    ),
-    Described(
-        family(&[include_str!("end2end-seg.layout")])
-            .with_groups(&["yolo-26-segmentation-end2end-out"])
-            .for_end2end_task("segment"),
-    ),
-    Described(
-        family(&[include_str!("end2end-pose.layout")])
-            .with_group_for_each_id()
-            .for_end2end_task("pose"),
-    ),
-    Described(
-        family(&[include_str!("end2end-obb.layout")])
-            .with_group_for_each_id()
-            .for_end2end_task("obb"),
-    ),
-    Described(family(&[include_str!("detr-end2end.layout")]).with_group_for_each_id()),
-    Described(family(&[include_str!("yolov7-end2end.layout")])),
-    Described(family(&[include_str!("yolonas-flat.layout")])),
-    Described(family(&[include_str!("detection-output.layout")])),
-    Described(family(&[include_str!("efficientdet.layout")])),
-    Described(family(&[include_str!("paddle-nms.layout"), include_str!("paddle-nms-rows.layout")])),
-    Described(family(&[include_str!("mmdetection.layout")])),
-    Described(family(&[
-        include_str!("torchvision.layout"),
-        include_str!("torchvision-normalized.layout"),
-    ])),
-    Described(family(&[include_str!("yolov3.layout")])),
-    Described(family(&[
+    family(&[include_str!("efficientnms.layout")]),
+    family(&[include_str!("yolov8-seg.layout")])
+        .with_groups(&["yolo-v8-segmentation-out", "yolo-v8-segmentation-out-normalized"])
+        .for_task("segment"),
+    family(&[include_str!("yolov8-pose.layout")]).with_group_for_each_id().for_task("pose"),
+    family(&[include_str!("yolov8-obb.layout")]).with_group_for_each_id().for_task("obb"),
+    family(&[include_str!("yolov5-seg.layout")])
+        .with_groups(&["yolo-v5-segmentation-out"])
+        .for_task("segment"),
+    family(&[include_str!("end2end-seg.layout")])
+        .with_groups(&["yolo-26-segmentation-end2end-out"])
+        .for_end2end_task("segment"),
+    family(&[include_str!("end2end-pose.layout")])
+        .with_group_for_each_id()
+        .for_end2end_task("pose"),
+    family(&[include_str!("end2end-obb.layout")]).with_group_for_each_id().for_end2end_task("obb"),
+    family(&[include_str!("detr-end2end.layout")]).with_group_for_each_id(),
+    family(&[include_str!("yolov7-end2end.layout")]),
+    family(&[include_str!("yolonas-flat.layout")]),
+    family(&[include_str!("detection-output.layout")]),
+    family(&[include_str!("efficientdet.layout")]),
+    family(&[include_str!("paddle-nms.layout"), include_str!("paddle-nms-rows.layout")]),
+    family(&[include_str!("mmdetection.layout")]),
+    family(&[include_str!("torchvision.layout"), include_str!("torchvision-normalized.layout")]),
+    family(&[include_str!("yolov3.layout")]),
+    family(&[
         include_str!("yolov4-raw.layout"),
         include_str!("yolov4-raw-tiny.layout"),
         include_str!("yolov4-raw-logits.layout"),
-    ])),
-    Described(family(&[include_str!("yolov3-raw.layout")])),
-    Described(family(&[include_str!("fcos.layout"), include_str!("fcos-cells.layout")])),
-    Described(family(&[include_str!("centernet.layout"), include_str!("centernet-scores.layout")])),
-    Described(family(&[include_str!("blazeface.layout"), include_str!("blazeface-back.layout")])),
-    Described(family(&[include_str!("fomo.layout")])),
+    ]),
+    family(&[include_str!("yolov3-raw.layout")]),
+    family(&[include_str!("fcos.layout"), include_str!("fcos-cells.layout")]),
+    family(&[include_str!("centernet.layout"), include_str!("centernet-scores.layout")]),
+    family(&[include_str!("blazeface.layout"), include_str!("blazeface-back.layout")]),
+    family(&[include_str!("fomo.layout")]),
 ];
 
-/// A decoder of the list.
-enum Entry {
-    Described(Family),
-    /// A family whose output no text describes.
-    InRust(&'static dyn Decoder),
-}
-
-/// A model family that is described as text, with further facts about it.
+/// Facts about a model family that descriptions of its output do not have.
 #[derive(Clone, Copy)]
-struct Family {
+pub struct Family {
+    /// The descriptions; none for `boxes`.
     texts: &'static [&'static str],
-    /// See [`Decoder::is_alone`].
-    is_alone: bool,
+    /// True if the only tensor has all numbers of a detection: beside tensors that no decoder's id names, it is the
+    /// output of another family, such as boxes with scores in another tensor. The decoder is then not suggested.
+    pub(super) is_alone: bool,
+    /// True if outputs of many other families have the decoder's ids, too, so that they contradict no other decoder.
+    pub(crate) has_usual_ids: bool,
     /// The numbers of classes for which the shape of an output as exported is enough to choose the family, if the
     /// model's number is not known. Empty if the shape is never enough.
-    unambiguous: &'static [usize],
-    groups: Groups,
-    task: Option<ModelTask>,
+    pub(super) unambiguous: &'static [usize],
+    /// The groups of tensors that GStreamer's inference elements have in their caps.
+    pub groups: Groups,
+    /// The task of the models; `None` for the detection of upright boxes, or if it is unknown.
+    pub(super) task: Option<ModelTask>,
 }
 
 const fn family(texts: &'static [&'static str]) -> Family {
-    Family { texts, is_alone: false, unambiguous: &[], groups: Groups::None, task: None }
+    Family {
+        texts,
+        is_alone: false,
+        has_usual_ids: false,
+        unambiguous: &[],
+        groups: Groups::None,
+        task: None,
+    }
 }
 
 impl Family {
     const fn alone(self) -> Self {
         Self { is_alone: true, ..self }
+    }
+
+    const fn with_usual_ids(self) -> Self {
+        Self { has_usual_ids: true, ..self }
     }
 
     const fn chosen_by_shape(self, unambiguous: &'static [usize]) -> Self {
@@ -180,11 +153,15 @@ impl Family {
 }
 
 /// All decoders, in the order of the list.
-pub fn decoders() -> &'static [&'static dyn Decoder] {
-    static DECODERS: LazyLock<Vec<&dyn Decoder>> = LazyLock::new(|| {
-        let decoder = |entry: &Entry| match entry {
-            Described(family) => FamilyDecoder::embedded(*family),
-            InRust(decoder) => *decoder,
+pub fn decoders() -> &'static [&'static Decoder] {
+    static DECODERS: LazyLock<Vec<&Decoder>> = LazyLock::new(|| {
+        let decoder = |&family: &Family| -> &'static Decoder {
+            Box::leak(Box::new(match family.texts {
+                [] => boxes::decoder(family),
+                texts => {
+                    described::decoder(texts, family).expect("a test parses every text of the list")
+                }
+            }))
         };
         ENTRIES.iter().map(decoder).collect()
     });
@@ -193,11 +170,7 @@ pub fn decoders() -> &'static [&'static dyn Decoder] {
 
 /// The texts of each family that is described as text.
 pub fn texts() -> Vec<&'static [&'static str]> {
-    let texts = |entry: &Entry| match entry {
-        Described(family) => Some(family.texts),
-        InRust(_) => None,
-    };
-    ENTRIES.iter().filter_map(texts).collect()
+    ENTRIES.iter().map(|family| family.texts).filter(|texts| !texts.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -235,9 +208,9 @@ mod tests {
         let mut found: HashMap<&str, &str> = HashMap::new();
         for decoder in decoders() {
             let mut ids: Vec<&str> = decoder
-                .forms()
+                .forms
                 .iter()
-                .flat_map(|form| form.roles())
+                .flat_map(|form| &form.roles)
                 .flat_map(|role| role.ids)
                 .copied()
                 .filter(|id| !shared.contains(id))

@@ -125,7 +125,7 @@ impl ClassRules {
             false => !kept.contains(&class),
         };
         for (class, threshold) in classes.list(&THRESHOLDS, settings.class_thresholds.as_deref())? {
-            if threshold >= MIN_PERCENTAGE && choice.decoder.scores() == Scores::Probabilities {
+            if threshold >= MIN_PERCENTAGE && choice.decoder.scores == Scores::Probabilities {
                 let (threshold, decoder) = (threshold.to_string(), choice.decoder.name());
                 return Err(ClassRuleError::Percentage { class, threshold, decoder });
             }

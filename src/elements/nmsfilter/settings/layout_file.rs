@@ -22,7 +22,7 @@ pub(in crate::elements::nmsfilter) enum LayoutFileError {
 ///
 /// # Errors
 /// If no path is set, the file cannot be read, or it is not in the format.
-pub(super) fn load(path: Option<&str>) -> Result<&'static dyn Decoder, LayoutFileError> {
+pub(super) fn load(path: Option<&str>) -> Result<&'static Decoder, LayoutFileError> {
     let path = path.filter(|path| !path.is_empty()).ok_or(LayoutFileError::NotSet)?;
     let path = Path::new(path);
     let of_path = || path.to_owned();

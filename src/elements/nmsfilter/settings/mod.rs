@@ -205,7 +205,7 @@ impl Settings {
     ///
     /// # Errors
     /// If the decoder is described by a file that cannot be used.
-    pub fn wanted_decoder(&self) -> Result<Option<&'static dyn decoder::Decoder>, LayoutFileError> {
+    pub fn wanted_decoder(&self) -> Result<Option<&'static decoder::Decoder>, LayoutFileError> {
         match self.decoder {
             Decoder::Layout => layout_file::load(self.layout_file.as_deref()).map(Some),
             named => Ok(named.decoder()),

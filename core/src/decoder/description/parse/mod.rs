@@ -123,6 +123,7 @@ impl<'a> Description<'a> {
         }
         Ok(Self {
             name,
+            expected: "",
             about,
             label,
             values,
