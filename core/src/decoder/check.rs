@@ -55,14 +55,35 @@ pub(super) fn check_lengths(
 
 /// Checks that both tensors have equally many images.
 pub(super) fn check_images(
+    boxes: (&TensorView<'_>, usize),
+    scores: (&TensorView<'_>, usize),
+) -> Result<(), LayoutError> {
+    if boxes.1 == scores.1 { Ok(()) } else { Err(wrong_images(boxes, scores)) }
+}
+
+/// The error for tensors with different numbers of images.
+pub(super) fn wrong_images(
     (boxes, box_images): (&TensorView<'_>, usize),
     (scores, score_images): (&TensorView<'_>, usize),
-) -> Result<(), LayoutError> {
-    if box_images == score_images {
-        return Ok(());
-    }
+) -> LayoutError {
     let (boxes, scores) = (boxes.to_string(), scores.to_string());
-    Err(LayoutError::Images { boxes, box_images, scores, score_images })
+    LayoutError::Images { boxes, box_images, scores, score_images }
+}
+
+/// Checks that there are as many classes as are set, if a number is set.
+pub(super) fn check_num_classes(
+    tensor: &TensorView<'_>,
+    decoder: &'static str,
+    classes: usize,
+    options: Options,
+) -> Result<(), LayoutError> {
+    match options.num_classes {
+        0 => Ok(()),
+        expected if classes == expected => Ok(()),
+        expected => {
+            Err(LayoutError::NumClasses { tensor: tensor.to_string(), decoder, classes, expected })
+        }
+    }
 }
 
 pub(super) fn check_classes(tensor: &TensorView<'_>, classes: usize) -> Result<(), LayoutError> {

@@ -16,7 +16,7 @@
 //! double precision. Rounded to single precision, a score has equal bits on every platform. Classes are ordered by
 //! x, then by their number, since several scores can be rounded to one number, such as 1.
 
-use super::check::{check_classes, check_element_type};
+use super::check::{check_classes, check_element_type, check_num_classes};
 use super::layout::Activation;
 use super::{ChoiceError, LayoutError, Options};
 use crate::engine::Params;
@@ -253,16 +253,7 @@ impl ClassOutput {
         })?;
         check_classes(tensor, classes)?;
         check_element_type(tensor)?;
-        let expected = options.num_classes;
-        if expected != 0 && expected != classes {
-            return Err(LayoutError::NumClasses {
-                tensor: text(),
-                decoder: NAME,
-                classes,
-                expected,
-            }
-            .into());
-        }
+        check_num_classes(tensor, NAME, classes, *options)?;
         let of_model = if is_softmaxed { Activation::None } else { Activation::Softmax };
         let activation =
             options.score_activation.or_else(|| activation_of(tensor.id)).unwrap_or(of_model);

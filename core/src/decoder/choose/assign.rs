@@ -7,6 +7,7 @@
 use arrayvec::ArrayVec;
 
 use super::{Choice, ChoiceError, Reason};
+use crate::decoder::check::check_num_classes;
 use crate::decoder::layout::Activation;
 use crate::decoder::{Channels, Decoder, Form, Layout, LayoutError, MAX_INPUTS, Options, Role};
 use crate::tensor::TensorView;
@@ -290,10 +291,7 @@ fn layout_of(
         return Err(LayoutError::SingleSoftmax { tensor, decoder: decoder.name() });
     }
     let classes = layout.classes - layout.first_label() as usize;
-    let expected = options.num_classes;
-    if expected > 0 && classes != expected {
-        let tensor = tensors[layout.groups[0].scores.tensor].to_string();
-        return Err(LayoutError::NumClasses { tensor, decoder: decoder.name(), classes, expected });
-    }
+    let tensor = &tensors[layout.groups[0].scores.tensor];
+    check_num_classes(tensor, decoder.name(), classes, options)?;
     Ok(layout)
 }

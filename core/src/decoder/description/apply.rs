@@ -5,14 +5,11 @@ use arrayvec::ArrayVec;
 
 use super::fit::Fitted;
 use super::shape::{Open, OpenNumber};
-use super::{
-    AnchorRule, BackgroundRule, CellRounding, ColumnNumbers, ColumnRule, Description, FieldRule,
-    Levels, PointCount, PointUnit,
-};
-use crate::decoder::check::check_classes;
+use super::{AnchorRule, CellRounding, ColumnRule, Description, FieldRule, Levels};
+use crate::decoder::check::{check_classes, check_images};
 use crate::decoder::layout::{
     Activation, Background, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError,
-    MAX_GROUPS, MAX_SIZES, Pairs, PointRule, Prototypes, Reference, ScoreRule,
+    MAX_GROUPS, MAX_SIZES, Pairs, Prototypes, Reference, ScoreRule,
 };
 use crate::decoder::{MAX_CLASSES, Options};
 use crate::tensor::TensorView;
@@ -195,9 +192,8 @@ impl Description<'static> {
         };
         let background = self.background(&fitted, options);
         // The numbers of a family's classes are known.
-        let known_classes = options
-            .known_classes()
-            .filter(|_| self.score.background != BackgroundRule::Fixed(background));
+        let known_classes =
+            options.known_classes().filter(|_| self.score.background != Some(background));
         if !layout.set_background(background, known_classes) {
             let tensor = tensors[scores_tensor];
             return Err(match options.background {
@@ -218,21 +214,15 @@ impl Description<'static> {
         tensors: &[&TensorView<'_>],
         fitted: &Fitted,
     ) -> Result<Option<Prototypes>, LayoutError> {
-        let column = self.columns.iter().position(|column| column.prototypes().is_some());
+        let column = self.columns.iter().position(|column| column.prototypes.is_some());
         let (Some(column), Some(section), Some(images)) =
             (column, self.prototypes(), fitted.prototypes)
         else {
             return Ok(None);
         };
         let input = self.first_input(section);
-        if images.images != fitted.images {
-            return Err(LayoutError::Images {
-                boxes: tensors[self.input(self.columns[column].field, 0)].to_string(),
-                box_images: fitted.images,
-                scores: tensors[input].to_string(),
-                score_images: images.images,
-            });
-        }
+        let boxes = tensors[self.input(self.columns[column].field, 0)];
+        check_images((boxes, fitted.images), (tensors[input], images.images))?;
         Ok(Some(images.prototypes(input, column)))
     }
 
@@ -287,47 +277,41 @@ impl Description<'static> {
         let shapes = &self.tensors[rule.scores.tensor].shapes;
         let is_by_class =
             rule.class.is_none() && shapes.iter().any(|shape| shape.numbers().has_classes);
-        let components = if is_by_class { fitted.classes? } else { 1 + rule.background.columns() };
+        let fixed = rule.background.map_or(0, Background::columns);
+        let components = if is_by_class { fitted.classes? } else { 1 + fixed };
         let background = self.background(fitted, options);
-        let has_softmax =
-            rule.background == BackgroundRule::ByClasses && background != Background::None;
-        let by_rule = if has_softmax { Activation::Softmax } else { rule.activation };
+        let has_softmax = rule.background.is_none() && background != Background::None;
+        let by_rule = if has_softmax { Activation::Softmax } else { rule.rule.activation };
         // The first score's number precedes the first class's.
-        let is_first = |background| background == BackgroundRule::Fixed(Background::First);
-        let is_moved = is_first(rule.background) && background != Background::First;
+        let is_moved =
+            rule.background == Some(Background::First) && background != Background::First;
         (components > 0).then_some(ScoreRule {
             components,
-            first_class: rule.first_class.saturating_sub(is_moved.into()),
-            background: Background::None,
+            first_class: rule.rule.first_class.saturating_sub(is_moved.into()),
             activation: options.score_activation.unwrap_or(by_rule),
-            combination: rule.combination,
-            peaks: rule.peaks,
+            ..rule.rule
         })
     }
 
     /// The number of scores that belong to no class, whatever the number of classes.
     pub(super) fn background_columns(&self, options: Options) -> usize {
-        options.background.map_or(self.score.background, BackgroundRule::Fixed).columns()
+        options.background.or(self.score.background).map_or(0, Background::columns)
     }
 
     /// Which score is the background's.
     fn background(&self, fitted: &Fitted, options: Options) -> Background {
-        match (options.background, self.score.background) {
-            (Some(background), _) | (None, BackgroundRule::Fixed(background)) => background,
-            (None, BackgroundRule::ByClasses) => {
-                let (scores, known) = (fitted.classes.unwrap_or(0), options.known_classes());
-                // A model with softmax has a score for no object, unless all scores are known to belong to classes.
-                let has_softmax = options.score_activation == Some(Activation::Softmax);
-                let has_other = known.is_some_and(|known| known.checked_add(1) == Some(scores));
-                match has_other || (has_softmax && scores > 1 && known != Some(scores)) {
-                    true => Background::Last,
-                    false => Background::None,
-                }
+        options.background.or(self.score.background).unwrap_or_else(|| {
+            let (scores, known) = (fitted.classes.unwrap_or(0), options.known_classes());
+            // A model with softmax has a score for no object, unless all scores are known to belong to classes.
+            let has_softmax = options.score_activation == Some(Activation::Softmax);
+            let has_other = known.is_some_and(|known| known.checked_add(1) == Some(scores));
+            match has_other || (has_softmax && scores > 1 && known != Some(scores)) {
+                true => Background::Last,
+                false => Background::None,
             }
-        }
+        })
     }
 
-    /// Returns true if the boxes of `tensor` are normalized.
     fn is_normalized(&self, tensor: &TensorView<'_>, options: Options) -> bool {
         match self.anchors.levels {
             Levels::None => options.coordinates.normalized_or(self.boxes.normalized, tensor),
@@ -340,31 +324,15 @@ impl Description<'static> {
 impl ColumnRule<'static> {
     /// The column, where the shapes have left `open` open and boxes are normalized if `normalized` is set.
     fn column(&self, open: Option<OpenNumber>, normalized: bool) -> Column {
-        let name = self.name;
-        let number = open.map_or(0, |open| open.number);
-        match self.numbers {
-            ColumnNumbers::Plain { components, kind } => Column { name, components, kind },
-            ColumnNumbers::Coefficients { .. } => {
-                Column { name, components: number, kind: ColumnKind::MaskCoefficients }
-            }
-            ColumnNumbers::Points { count, relative, shift, visibility, unit } => {
-                let (components, of_point) = match (count, open) {
-                    (PointCount::Fixed { components, of_point }, _) => (components, of_point),
-                    (PointCount::Open, Some(OpenNumber { kind: Open::Keypoints(each), .. })) => {
-                        (number, each)
-                    }
-                    // The parser has found keypoints in every shape of the tensor.
-                    (PointCount::Open, _) => (number, 2),
-                };
-                let normalized = match unit {
-                    PointUnit::Pixels => false,
-                    PointUnit::Normalized => true,
-                    PointUnit::Boxes => normalized,
-                };
-                let rule =
-                    PointRule { components: of_point, relative, shift, visibility, normalized };
-                Column { name, components, kind: ColumnKind::Points(rule) }
+        let open = open.filter(|_| self.count.open.is_some());
+        let mut kind = self.kind;
+        if let ColumnKind::Points(rule) = &mut kind {
+            rule.normalized = self.normalized.unwrap_or(normalized);
+            if let Some(OpenNumber { kind: Open::Keypoints(components), .. }) = open {
+                rule.components = components;
             }
         }
+        let components = open.map_or(self.count.constant, |open| open.number);
+        Column { name: self.name, components, kind }
     }
 }

@@ -8,11 +8,11 @@ use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
-use super::open::{Ambiguity, KnownModel, divide};
+use super::open::{KnownModel, divide};
 use super::prototypes::PrototypeImages;
 use super::shape::{Known, OpenNumber, Pattern, Placed};
 use super::{Description, FewerAnchors, FieldRule, Levels, TensorRule};
-use crate::decoder::check::{check_element_type, wrong_batch};
+use crate::decoder::check::{check_element_type, wrong_batch, wrong_images};
 use crate::decoder::layout::{LayoutError, MAX_GROUPS};
 use crate::decoder::{MAX_INPUTS, Options};
 use crate::tensor::TensorView;
@@ -133,45 +133,22 @@ impl Description<'static> {
             let classes = fitted.classes.or(known_classes);
             let has_strides = matches!(self.anchors.levels, Levels::Strides(_));
             let input = options.model_size.filter(|_| has_strides);
-            let model =
-                KnownModel { classes, prototypes, input, has_order: self.has_order, options };
-            let (images, placed) = match fit(tensor, rule, known, images, model) {
+            let model = KnownModel {
+                decoder: self.name,
+                tensor,
+                classes,
+                prototypes,
+                input,
+                has_order: self.has_order,
+                options,
+            };
+            let (images, placed) = match fit(rule, known, images, model) {
                 Ok(fit) => fit,
-                Err(Misfit::Ambiguity(Ambiguity::Keypoints { readings, has_classes })) => {
-                    let (tensor, decoder) = (tensor.to_string(), self.name);
-                    return Err(LayoutError::Keypoints {
-                        tensor,
-                        decoder,
-                        readings,
-                        has_num_classes: has_classes,
-                    });
-                }
-                Err(Misfit::Ambiguity(Ambiguity::Prototypes {
-                    readings: [first, last],
-                    has_classes,
-                })) => {
-                    let tensor = prototypes.map_or(tensor, |(tensor, _)| tensor).to_string();
-                    let decoder = self.name;
-                    if first.has_size_of(&last) {
-                        return Err(LayoutError::Channels { tensor, decoder });
-                    }
-                    return Err(LayoutError::Prototypes {
-                        tensor,
-                        decoder,
-                        readings: format!("{first} or {last}"),
-                        has_num_classes: has_classes,
-                    });
-                }
-                Err(Misfit::Batch(batch)) => {
-                    return Err(wrong_batch(tensor, batch));
-                }
-                Err(Misfit::Images(score_images)) => {
-                    return Err(LayoutError::Images {
-                        boxes: first.unwrap_or(tensor).to_string(),
-                        box_images: fitted.images,
-                        scores: tensor.to_string(),
-                        score_images,
-                    });
+                Err(Misfit::Ambiguity(error)) => return Err(error),
+                Err(Misfit::Batch(batch)) => return Err(wrong_batch(tensor, batch)),
+                Err(Misfit::Images(images)) => {
+                    let boxes = first.unwrap_or(tensor);
+                    return Err(wrong_images((boxes, fitted.images), (tensor, images)));
                 }
                 Err(Misfit::Anchors(anchors)) => {
                     let levels = if is_level { level..level + 1 } else { 0..MAX_GROUPS };
@@ -253,7 +230,7 @@ impl Description<'static> {
 /// The reason why a tensor does not fit.
 enum Misfit {
     /// Numbers that can be divided in several ways.
-    Ambiguity(Ambiguity),
+    Ambiguity(LayoutError),
     /// A batch dimension other than 1.
     Batch(usize),
     /// Another number of images.
@@ -266,7 +243,6 @@ enum Misfit {
 
 /// The number of images, and where an image's numbers are.
 fn fit(
-    tensor: &TensorView<'_>,
     rule: &TensorRule<'_>,
     known: Known,
     images: Option<usize>,
@@ -276,23 +252,22 @@ fn fit(
         (rule.fewer_anchors, model.options.known_classes())
     {
         let known = Known { classes: Some(classes), ..known };
-        let fit = first_fit(tensor, rule, (known, images, true), model);
+        let fit = first_fit(rule, (known, images, true), model);
         if fit.is_ok() {
             return fit;
         }
     }
     let can_be_fewer = rule.fewer_anchors == FewerAnchors::Yes;
-    first_fit(tensor, rule, (known, images, can_be_fewer), model)
+    first_fit(rule, (known, images, can_be_fewer), model)
 }
 
 /// The number of images, and where an image's numbers are, by the first of the shapes that fits.
 fn first_fit(
-    tensor: &TensorView<'_>,
     rule: &TensorRule<'_>,
     (known, images, can_be_fewer): (Known, Option<usize>, bool),
     model: KnownModel<'_>,
 ) -> Result<(usize, Placed), Misfit> {
-    let dimensions: &[usize] = &tensor.shape;
+    let dimensions: &[usize] = &model.tensor.shape;
     let mut misfit = Misfit::Shape;
     for shape in &rule.shapes {
         // A dimension more than the shape has can be the batch; if this does not fit, there is no batch dimension.

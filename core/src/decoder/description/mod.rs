@@ -31,10 +31,9 @@ pub(super) use levels::STRIDES;
 pub(super) use levels::Strides;
 pub use sections::MAX_LENGTH;
 
+use self::parse::Columns;
 use self::shape::{Count, Pattern};
-use super::layout::{
-    Activation, Background, BoxRule, ColumnKind, Combination, MAX_GROUPS, MAX_SIZES,
-};
+use super::layout::{Background, BoxRule, ColumnKind, MAX_GROUPS, MAX_SIZES, ScoreRule};
 use super::{MAX_INPUTS, Role, Scores};
 
 /// A layout in words of a text: everything but the dimensions that the shapes of tensors leave open.
@@ -62,6 +61,7 @@ pub struct Description<'a> {
 #[derive(Clone, Debug)]
 struct TensorRule<'a> {
     name: &'a str,
+    line: usize,
     shapes: Vec<Pattern>,
     /// True if there is one for each level.
     per_level: bool,
@@ -70,6 +70,8 @@ struct TensorRule<'a> {
     fewer_anchors: FewerAnchors,
     /// True if it must be there, but is not read.
     is_ignored: bool,
+    /// The columns that are not read.
+    ignored: Vec<Columns>,
     /// For each tensor: its ids, other names, and position.
     names: Vec<TensorNames<'a>>,
 }
@@ -147,32 +149,16 @@ impl Levels {
     }
 }
 
-/// Which score is the background's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BackgroundRule {
-    Fixed(Background),
-    /// The last if there is one score more than classes, which then are softmax.
-    ByClasses,
-}
-
-impl BackgroundRule {
-    /// The number of scores that belong to no class, whatever the number of classes.
-    fn columns(self) -> usize {
-        usize::from(!matches!(self, Self::Fixed(Background::None) | Self::ByClasses))
-    }
-}
-
 /// The section `score`.
 #[derive(Clone, Debug)]
 struct ScoreFields {
     scores: FieldRule,
     class: Option<FieldRule>,
     objectness: Option<FieldRule>,
-    combination: Combination,
-    peaks: bool,
-    activation: Activation,
-    background: BackgroundRule,
-    first_class: u32,
+    /// Which score is the background's; `None` for the last if there is one score more than classes, which then are softmax.
+    background: Option<Background>,
+    /// The rule, but for the number of scores and the background.
+    rule: ScoreRule,
 }
 
 /// The section `box`.
@@ -197,54 +183,14 @@ impl BoxFields {
 struct ColumnRule<'a> {
     name: &'a str,
     field: FieldRule,
-    numbers: ColumnNumbers,
-}
-
-impl ColumnRule<'_> {
+    /// The number of numbers: a constant, `K` or `M`.
+    count: Count,
+    /// Their meaning. Of points, the shapes or the boxes can have the components and the unit.
+    kind: ColumnKind,
+    /// True if points are normalized; `None` if they have the unit of the boxes.
+    normalized: Option<bool>,
     /// The index of the tensor of the prototypes, if the numbers are coefficients of masks.
-    fn prototypes(&self) -> Option<usize> {
-        match self.numbers {
-            ColumnNumbers::Coefficients { prototypes } => Some(prototypes),
-            ColumnNumbers::Plain { .. } | ColumnNumbers::Points { .. } => None,
-        }
-    }
-}
-
-/// The meaning of a column's numbers.
-#[derive(Clone, Copy, Debug)]
-enum ColumnNumbers {
-    /// Numbers of a kind other than points and coefficients.
-    Plain { components: usize, kind: ColumnKind },
-    Points {
-        count: PointCount,
-        /// The factor of coordinates relative to the anchor.
-        relative: Option<f32>,
-        /// Added to relative coordinates.
-        shift: f32,
-        /// The function of the visibility.
-        visibility: Activation,
-        unit: PointUnit,
-    },
-    /// One coefficient per prototype in the tensor with this index.
-    Coefficients { prototypes: usize },
-}
-
-#[derive(Clone, Copy, Debug)]
-enum PointCount {
-    Fixed {
-        components: usize,
-        of_point: usize,
-    },
-    /// `K`
-    Open,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PointUnit {
-    Pixels,
-    Normalized,
-    /// The unit of the boxes.
-    Boxes,
+    prototypes: Option<usize>,
 }
 
 impl<'a> Description<'a> {
@@ -270,7 +216,7 @@ impl<'a> Description<'a> {
 
     /// The index of the tensor of the prototypes.
     fn prototypes(&self) -> Option<usize> {
-        self.columns.iter().find_map(ColumnRule::prototypes)
+        self.columns.iter().find_map(|column| column.prototypes)
     }
 
     /// The section and the level of each tensor.

@@ -7,12 +7,14 @@
 use super::keypoints::Splits;
 use super::prototypes::PrototypeImages;
 use super::shape::{Open, OpenNumber, Pattern, Placed};
-use crate::decoder::Options;
+use crate::decoder::{LayoutError, Options};
 use crate::tensor::TensorView;
 
-/// Known facts about the model, besides an anchor's numbers.
+/// A tensor, and known facts about its model.
 #[derive(Clone, Copy)]
 pub(super) struct KnownModel<'t> {
+    pub decoder: &'static str,
+    pub tensor: &'t TensorView<'t>,
     /// The number of classes; `None` if any number fits.
     pub classes: Option<usize>,
     /// The tensor of the prototypes and its shapes; `None` without prototypes, or before their tensor.
@@ -24,14 +26,6 @@ pub(super) struct KnownModel<'t> {
     pub options: Options,
 }
 
-/// An anchor's numbers that can be divided in several ways. `has_classes` tells whether the number of classes is known.
-pub(super) enum Ambiguity {
-    /// Both ways in which a tensor of prototypes can be read.
-    Prototypes { readings: [PrototypeImages; 2], has_classes: bool },
-    /// Examples of the ways.
-    Keypoints { readings: String, has_classes: bool },
-}
-
 /// Divides the `placed.numbers` numbers of an anchor of `shape`, which is one of `shapes`; `None` if they do not fit.
 ///
 /// # Errors
@@ -40,7 +34,7 @@ pub(super) fn divide(
     placed: Placed,
     (shape, shapes): (&Pattern, &[Pattern]),
     model: KnownModel<'_>,
-) -> Result<Option<Placed>, Ambiguity> {
+) -> Result<Option<Placed>, LayoutError> {
     let count = shape.numbers();
     let Some(kind) = count.open else { return Ok(Some(placed)) };
     let Some(after) = placed.numbers.checked_sub(count.constant) else { return Ok(None) };
@@ -53,8 +47,14 @@ pub(super) fn divide(
                 Splits::One(split) if split.components == components => Some(split.numbers()),
                 Splits::One(_) | Splits::None => None,
                 Splits::Several(readings) => {
-                    let has_classes = scores.is_some();
-                    return Err(Ambiguity::Keypoints { readings, has_classes });
+                    let (tensor, decoder) = (model.tensor.to_string(), model.decoder);
+                    let has_num_classes = scores.is_some();
+                    return Err(LayoutError::Keypoints {
+                        tensor,
+                        decoder,
+                        readings,
+                        has_num_classes,
+                    });
                 }
             }
         }
@@ -67,9 +67,8 @@ pub(super) fn divide(
                 };
                 is_number && model.input.is_none_or(|input| images.has_ratio_of(input))
             };
-            let has_classes = scores.is_some();
-            prototypes = PrototypeImages::find(tensor, shapes, is_possible, model)
-                .map_err(|readings| Ambiguity::Prototypes { readings, has_classes })?;
+            let tensor = (tensor, shapes);
+            prototypes = PrototypeImages::find(tensor, is_possible, scores.is_some(), model)?;
             prototypes.map(|prototypes| prototypes.channels)
         }
     };

@@ -7,9 +7,9 @@ use std::fmt;
 
 use super::open::KnownModel;
 use super::shape::Pattern;
-use crate::decoder::Channels;
 use crate::decoder::check::{check_batch, check_element_type};
 use crate::decoder::layout::{Field, Prototypes};
+use crate::decoder::{Channels, LayoutError};
 use crate::tensor::TensorView;
 
 /// The prototypes of a batch.
@@ -37,13 +37,13 @@ impl PrototypeImages {
     /// prototypes: at most 32, of images with larger sides, else the order of the other tensors, if that is known.
     ///
     /// # Errors
-    /// If both readings are possible: an error with both.
+    /// If both readings are possible. `has_num_classes` tells whether the number of classes is known.
     pub fn find(
-        tensor: &TensorView<'_>,
-        shapes: &[Pattern],
+        (tensor, shapes): (&TensorView<'_>, &[Pattern]),
         is_possible: impl Fn(&Self) -> bool,
+        has_num_classes: bool,
         model: KnownModel<'_>,
-    ) -> Result<Option<Self>, [Self; 2]> {
+    ) -> Result<Option<Self>, LayoutError> {
         let (images, [a, b, c]) = match *tensor.shape {
             [a, b, c] if a.min(b).min(c) > 1 => (1, [a, b, c]),
             [images, a, b, c] => (images, [a, b, c]),
@@ -87,12 +87,16 @@ impl PrototypeImages {
             _ => None,
         };
         let of_order = Some(first).filter(|_| model.has_order);
-        only(&is_of_input).or_else(|| only(&is_usual)).or(of_order).map(Some).ok_or([first, last])
-    }
-
-    /// True if both readings are images of equal size.
-    pub fn has_size_of(&self, other: &Self) -> bool {
-        (self.channels, self.width, self.height) == (other.channels, other.width, other.height)
+        let found = only(&is_of_input).or_else(|| only(&is_usual)).or(of_order);
+        found.map(Some).ok_or_else(|| {
+            let (tensor, decoder) = (tensor.to_string(), model.decoder);
+            let size = |it: Self| (it.channels, it.width, it.height);
+            if size(first) == size(last) {
+                return LayoutError::Channels { tensor, decoder };
+            }
+            let readings = format!("{first} or {last}");
+            LayoutError::Prototypes { tensor, decoder, readings, has_num_classes }
+        })
     }
 
     /// Returns true if the images have the aspect ratio of this size.

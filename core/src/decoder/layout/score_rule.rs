@@ -40,6 +40,13 @@ named! {
     }
 }
 
+impl Background {
+    /// The number of scores that belong to no class.
+    pub(crate) fn columns(self) -> usize {
+        usize::from(self != Self::None)
+    }
+}
+
 /// How the score of a candidate is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScoreRule {
@@ -74,7 +81,7 @@ impl ScoreRule {
 
     /// The number of scores in the tensor per anchor.
     pub fn columns(&self) -> usize {
-        self.components.saturating_add(usize::from(self.background != Background::None))
+        self.components.saturating_add(self.background.columns())
     }
 
     /// The index of the first class's score among the scores of an anchor.

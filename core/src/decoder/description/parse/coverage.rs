@@ -11,9 +11,9 @@ use super::super::{DescriptionError, TensorRule};
 
 /// Columns of a tensor: the first one, and how many there are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Columns {
-    pub first: Count,
-    pub number: Count,
+pub(in super::super) struct Columns {
+    pub(super) first: Count,
+    pub(super) number: Count,
 }
 
 /// Numbers of classes, and of numbers that a shape leaves open, which differ from all constants. Columns that do not overlap
@@ -65,7 +65,7 @@ pub(super) fn ignored(keys: &mut Keys<'_>, shapes: &[Pattern]) -> Parsed<Vec<Col
 }
 
 /// Checks that each column of `tensor` is in `columns`.
-pub(super) fn check(tensor: &TensorRule<'_>, line: usize, columns: &[Columns]) -> Parsed<()> {
+pub(super) fn check(tensor: &TensorRule<'_>, columns: &[Columns]) -> Parsed<()> {
     for shape in tensor.shapes.iter().filter(|shape| !shape.is_images()) {
         let all = Columns { first: Count::default(), number: shape.numbers() };
         for sample in SAMPLES {
@@ -87,7 +87,7 @@ pub(super) fn check(tensor: &TensorRule<'_>, line: usize, columns: &[Columns]) -
                          section of the tensor",
                         shape.numbers()
                     );
-                    return Err(DescriptionError::new(line, text));
+                    return Err(DescriptionError::new(tensor.line, text));
                 }
                 if value(end, sample) > value(read, sample) {
                     read = end;

@@ -12,6 +12,7 @@ mod fields;
 mod score;
 mod tensors;
 
+pub(super) use self::coverage::Columns;
 use self::fields::Fields;
 use super::error::Quoted;
 use super::levels::USUAL_STRIDES;
@@ -72,15 +73,15 @@ impl<'a> Description<'a> {
         let has_any_strides =
             anchor_keys.peek("strides").is_some_and(|entry| entry.value == anchors::ANY);
         let levels = anchors::levels(&mut anchor_keys, strides)?;
-        let tensors::Tensors { tensors, lines: tensor_lines, ignored } =
-            tensors::read(&mut named, (&levels, has_any_strides), last)?;
+        let tensors = tensors::read(&mut named, (&levels, has_any_strides), last)?;
         let used = vec![false; tensors.len()];
         let has_background = |keys: &Keys<'_>| {
             let value = keys.peek("background").map_or("", |entry| entry.value);
             keys.kind == "score" && ["first", "last", "yes"].contains(&value)
         };
         let least_classes = 1 + usize::from(named.iter().any(has_background));
-        let mut fields = Fields { tensors: &tensors, used, columns: ignored, least_classes };
+        let columns = tensors.iter().map(|tensor| tensor.ignored.clone()).collect();
+        let mut fields = Fields { tensors: &tensors, used, columns, least_classes };
 
         let required = |named: &mut Vec<Keys<'a>>, kind| {
             let missing =
@@ -101,11 +102,11 @@ impl<'a> Description<'a> {
         let is_mask = |shape: &Pattern| shape.numbers().open == Some(Open::Coefficients);
         let has_masks = |tensor: &TensorRule<'_>| tensor.shapes.iter().any(is_mask);
         if let Some(masks) = tensors.iter().position(has_masks)
-            && !columns.iter().any(|column| column.prototypes().is_some())
+            && !columns.iter().any(|column| column.prototypes.is_some())
         {
             let name = Quoted(tensors[masks].name);
             let text = format!("tensor {name}: M needs a section [column NAME] with count = M");
-            return Err(DescriptionError::new(tensor_lines[masks], text));
+            return Err(DescriptionError::new(tensors[masks].line, text));
         }
         let is_wrong = |&index: &usize| fields.used[index] == tensors[index].is_ignored;
         if let Some(wrong) = (0..tensors.len()).find(is_wrong) {
@@ -114,11 +115,11 @@ impl<'a> Description<'a> {
                 true => format!("tensor {name} is in a field; expected none of an ignored tensor"),
                 false => format!("tensor {name} is in no field; remove its section, or use it"),
             };
-            return Err(DescriptionError::new(tensor_lines[wrong], text));
+            return Err(DescriptionError::new(tensors[wrong].line, text));
         }
-        for ((tensor, &line), columns) in tensors.iter().zip(&tensor_lines).zip(&fields.columns) {
+        for (tensor, columns) in tensors.iter().zip(&fields.columns) {
             if !tensor.is_ignored {
-                coverage::check(tensor, line, columns)?;
+                coverage::check(tensor, columns)?;
             }
         }
         Ok(Self {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The section `score`.
 
+use super::super::ScoreFields;
 use super::super::sections::{Keys, Parsed};
 use super::super::shape::{Count, Pattern};
-use super::super::{BackgroundRule, ScoreFields};
 use super::fields::Fields;
-use crate::decoder::layout::{Activation, Background, Combination};
+use crate::decoder::layout::{Activation, Background, Combination, ScoreRule};
 
 /// The section. `has_cells` is whether each anchor is a cell of a grid.
 pub(super) fn read(
@@ -18,9 +18,7 @@ pub(super) fn read(
     let combination = keys.word("combine", Combination::Product, &combinations)?;
     let activations = Activation::ALL.map(|activation| (activation.name(), activation));
     let activation = keys.word("activation", Activation::None, &activations)?;
-    let none = BackgroundRule::Fixed(Background::None);
-    let first = BackgroundRule::Fixed(Background::First);
-    let last = BackgroundRule::Fixed(Background::Last);
+    let [none, first, last] = Background::ALL.map(Some);
     let background = keys.word(
         "background",
         none,
@@ -28,7 +26,7 @@ pub(super) fn read(
             ("none", none),
             ("first", first),
             ("last", last),
-            ("auto", BackgroundRule::ByClasses),
+            ("auto", None),
             // The first versions of the format had only these.
             ("yes", first),
             ("no", none),
@@ -45,7 +43,7 @@ pub(super) fn read(
         // `C` includes the background.
         match has_classes && class.is_none() {
             true => Count { has_classes: true, ..Count::default() },
-            false => Count::constant(1 + background.columns()),
+            false => Count::constant(1 + background.map_or(0, Background::columns)),
         }
     })?;
     let scores = scores.ok_or_else(|| keys.missing("scores"))?;
@@ -56,14 +54,7 @@ pub(super) fn read(
     keys.refuse("scores", is_mixed, "C in every shape of the tensor, or in none")?;
     let objectness = fields.anchor_field(keys, "objectness", |_| Count::constant(1))?;
     keys.finish("scores, class, objectness, combine, peaks, activation, background, first-class")?;
-    Ok(ScoreFields {
-        scores,
-        class,
-        objectness,
-        combination,
-        peaks,
-        activation,
-        background,
-        first_class,
-    })
+    let rule =
+        ScoreRule { first_class, activation, combination, peaks, ..ScoreRule::of_classes(0) };
+    Ok(ScoreFields { scores, class, objectness, background, rule })
 }

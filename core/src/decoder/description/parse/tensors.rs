@@ -9,21 +9,12 @@ use super::super::error::Quoted;
 use super::super::sections::{Entry, Keys, Parsed, all_sections};
 use super::super::shape::Pattern;
 use super::super::{DescriptionError, FewerAnchors, Levels, TensorNames, TensorRule};
-use super::coverage::{self, Columns};
+use super::coverage;
 use crate::decoder::MAX_INPUTS;
 use crate::decoder::layout::{MAX_GROUPS, MAX_SIZES};
 
 /// The greatest number of names of a tensor.
 const MAX_NAMES: usize = 64;
-
-/// All sections.
-pub(super) struct Tensors<'a> {
-    pub tensors: Vec<TensorRule<'a>>,
-    /// The line of each.
-    pub lines: Vec<usize>,
-    /// The columns of each that the text ignores.
-    pub ignored: Vec<Vec<Columns>>,
-}
 
 /// The levels, and whether their strides, or the levels of the section's tensors, are any.
 type OfLevels<'l> = (&'l Levels, bool);
@@ -33,12 +24,11 @@ pub(super) fn read<'a>(
     named: &mut Vec<Keys<'a>>,
     levels: OfLevels<'_>,
     last: usize,
-) -> Parsed<Tensors<'a>> {
+) -> Parsed<Vec<TensorRule<'a>>> {
     let mut tensors: Vec<TensorRule<'a>> = Vec::new();
-    let (mut lines, mut ignored) = (Vec::new(), Vec::new());
     for keys in all_sections(named, "tensor") {
-        let line = keys.line;
-        let (tensor, columns) = tensor(keys, levels)?;
+        let tensor = tensor(keys, levels)?;
+        let line = tensor.line;
         if tensors.iter().any(|other| other.name == tensor.name) {
             let text = format!("a second section [tensor {}]", Quoted(tensor.name));
             return Err(DescriptionError::new(line, text + "; expected one for each name"));
@@ -48,18 +38,16 @@ pub(super) fn read<'a>(
             return Err(DescriptionError::new(line, text));
         }
         tensors.push(tensor);
-        lines.push(line);
-        ignored.push(columns);
     }
     let inputs: usize = tensors.iter().map(|tensor| tensor.names.len()).sum();
     if !(1..=MAX_INPUTS).contains(&inputs) {
         let text = format!("expected 1 to {MAX_INPUTS} tensors, got {inputs}");
         return Err(DescriptionError::new(last, text));
     }
-    Ok(Tensors { tensors, lines, ignored })
+    Ok(tensors)
 }
 
-fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<(TensorRule<'a>, Vec<Columns>)> {
+fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<TensorRule<'a>> {
     let (levels, has_any_strides) = of;
     let name = keys.name;
     let shape = keys.required("shape")?;
@@ -129,10 +117,18 @@ fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<(TensorRule<'a>, V
         coverage::ignored(&mut keys, &shapes)?
     };
     keys.finish("ids, names, shape, index, per-level, exact, fewer-anchors, ignored")?;
-    Ok((
-        TensorRule { name, shapes, per_level, is_exact, fewer_anchors, is_ignored, names },
+    let line = keys.line;
+    Ok(TensorRule {
+        name,
+        line,
+        shapes,
+        per_level,
+        is_exact,
+        fewer_anchors,
+        is_ignored,
         ignored,
-    ))
+        names,
+    })
 }
 
 /// Names separated by commas, for each of `count` tensors. The names of several tensors contain `{stride}`, or are
