@@ -148,3 +148,22 @@ fn nms_makes_its_plan_once() {
         assert_eq!(allocations(|| run(threshold)), 0);
     }
 }
+
+#[test]
+fn parameters_are_not_copied_for_each_run() {
+    let rows: Vec<f32> =
+        (0..200).flat_map(|row| [8.0, 8.0, 4.0, 4.0, 0.9, row as f32 / 400.0]).collect();
+    let tensors = [TensorView::from_slice("scores", &[1, 200, 6], &rows)];
+    for selects_pairs in [false, true] {
+        let mut nms = Nms::new(Backend::Cpu, None).unwrap();
+        nms.set_decoder(Some("yolov8")).unwrap();
+        nms.selects_pairs = selects_pairs;
+        nms.params.multi_label = true;
+        nms.params.max_detections = 0;
+        nms.params.thresholds.per_class = vec![0.1, 0.2];
+        let mut run = || assert!(nms.run(&tensors).unwrap().group(0).candidates > 0);
+        run();
+        assert_eq!(allocations(run), 0, "selects_pairs: {selects_pairs}");
+        assert_eq!(nms.params.max_detections, 0);
+    }
+}

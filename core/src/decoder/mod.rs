@@ -20,6 +20,8 @@ mod groups;
 pub mod layout;
 pub mod model_family;
 
+use std::fmt;
+
 use arrayvec::ArrayVec;
 
 pub use choose::ONNX_PREFIX;
@@ -92,6 +94,20 @@ impl Decoder {
         let numbers = self.family.unambiguous;
         let is_known = classes.map_or(numbers.contains(&layout.classes), |it| it == layout.classes);
         !numbers.is_empty() && layout.groups[0].boxes.anchor_stride == 1 && is_known
+    }
+}
+
+/// Written as its name.
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Two layout files can have one name.
+impl PartialEq for Decoder {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
     }
 }
 

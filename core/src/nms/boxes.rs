@@ -22,7 +22,7 @@ use arrayvec::ArrayVec;
 use super::NmsError;
 use super::box_input::BoxInput;
 use super::host_boxes::{HostBoxes, Ranked};
-use super::merged_boxes::Merger;
+use super::merged_boxes::MergedBoxes;
 use crate::decoder::layout::{BoxFormat, Column, ColumnKind, Field, Layout};
 use crate::decoder::{MAX_CLASSES, PlainLayout};
 use crate::device::ForeignStream;
@@ -50,16 +50,17 @@ use crate::tensor::TensorView;
 /// assert_eq!(nms.run(&boxes, &scores, None)?, [1, 2]);
 /// # Ok::<(), nmsfilter_core::nms::NmsError>(())
 /// ```
-#[derive(Debug)]
 pub struct BoxNms {
-    pub(super) engine: EngineOf,
-    /// With [`Backend::Cpu`], the engine for upright boxes, which suppresses them without decoding.
-    cpu: Option<Cpu>,
+    pub(super) engine: Box<dyn Engine>,
+    /// The engine that suppresses and merges upright boxes without decoding.
+    pub(super) cpu: Cpu,
+    /// True if it suppresses, too.
+    is_on_cpu: bool,
     pub(super) params: Params,
     pub(super) layout: Layout,
     pub(super) host: HostBoxes,
     kept: Vec<u32>,
-    pub(super) merger: Merger,
+    pub(super) merged: MergedBoxes,
     /// The overlap above which a box is suppressed, 0 to 1; 0.5 unless set.
     pub iou_threshold: f64,
     /// The method; [`Method::Greedy`] unless set.
@@ -97,15 +98,6 @@ pub enum KeptBoxes<'a> {
     OnHost(&'a [u32]),
 }
 
-/// The engine, which does not implement [`Debug`](std::fmt::Debug).
-pub(super) struct EngineOf(pub(super) Box<dyn Engine>);
-
-impl std::fmt::Debug for EngineOf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0.name())
-    }
-}
-
 /// The tensors, by the index that the layout's fields have.
 const BOXES: usize = 0;
 const SCORES: usize = 1;
@@ -126,8 +118,9 @@ impl BoxNms {
             Params { thresholds: ClassThresholds::uniform(f32::NEG_INFINITY), ..Params::default() };
         let Params { embedding_distance, embedding_iou_threshold, .. } = params;
         Ok(Self {
-            engine: EngineOf(engine::select(backend, ordinal)?.engine),
-            cpu: (backend == Backend::Cpu).then(Cpu::default),
+            engine: engine::select(backend, ordinal)?.engine,
+            cpu: Cpu::default(),
+            is_on_cpu: backend == Backend::Cpu,
             params,
             layout: layout(),
             host: HostBoxes::default(),
@@ -143,7 +136,7 @@ impl BoxNms {
             embedding_iou_threshold,
             class_agnostic: false,
             score_threshold: f32::NEG_INFINITY,
-            merger: Merger::default(),
+            merged: MergedBoxes::default(),
         })
     }
 
@@ -233,7 +226,7 @@ impl BoxNms {
         lay_out(&mut self.layout, input, input.count);
         let tensors = input.tensors();
         let job = Job::new(&tensors, &self.layout, &self.params, &[PLACE]);
-        let outcome = run(&mut *self.engine.0, job)?;
+        let outcome = run(&mut *self.engine, job)?;
         let image = outcome.group(0);
         if image.candidates != input.count {
             return Ok(None);
@@ -264,10 +257,7 @@ impl BoxNms {
         self.set_params(&input)?;
         lay_out(&mut self.layout, &input, input.count);
         let tensors = input.tensors();
-        Ok(self
-            .engine
-            .0
-            .enqueue(Job::new(&tensors, &self.layout, &self.params, &[PLACE]), stream)?)
+        Ok(self.engine.enqueue(Job::new(&tensors, &self.layout, &self.params, &[PLACE]), stream)?)
     }
 
     pub(super) fn set_params(&mut self, input: &BoxInput<'_, '_>) -> Result<(), NmsError> {
@@ -293,13 +283,13 @@ impl BoxNms {
         self.host.fill(input)?;
         let HostBoxes { numbers, scores, classes, indices, always_kept, .. } = &self.host;
         let count = scores.len();
-        let survivors = match &mut self.cpu {
-            Some(cpu) if !input.is_oriented => {
+        let survivors = match self.is_on_cpu && !input.is_oriented {
+            true => {
                 let (corners, _) = numbers.as_chunks();
                 let boxes = Boxes { corners, scores, classes, rows: &[] };
-                cpu.suppress_boxes(&boxes, &self.params)
+                self.cpu.suppress_boxes(&boxes, &self.params)
             }
-            _ => {
+            false => {
                 lay_out(&mut self.layout, input, count);
                 let width = input.numbers();
                 let mut tensors = ArrayVec::<_, 3>::from_iter([
@@ -310,7 +300,7 @@ impl BoxNms {
                     tensors.push(TensorView::from_slice("groups", &[count], classes));
                 }
                 let outcome =
-                    self.engine.0.run(Job::new(&tensors, &self.layout, &self.params, &[PLACE]))?;
+                    self.engine.run(Job::new(&tensors, &self.layout, &self.params, &[PLACE]))?;
                 let image = outcome.group(0);
                 debug_assert_eq!(
                     image.candidates, count,

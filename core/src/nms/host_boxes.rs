@@ -85,7 +85,6 @@ impl HostBoxes {
         if let Some(groups) = groups {
             number_groups(&groups, &mut self.classes, &mut self.group_numbers)?;
         }
-        let kind = if input.is_oriented { kind_of_oriented } else { kind_of_upright };
         let width = input.numbers();
         let mut others = 0;
         for (index, numbers) in self.numbers.chunks_exact(width).enumerate() {
@@ -101,13 +100,13 @@ impl HostBoxes {
             }
         }
         if others > 0 {
-            self.take_out(width, kind);
+            self.take_out(width);
         }
         Ok(())
     }
 
     /// Moves the boxes that overlap no other from the arrays to `always_kept`.
-    fn take_out(&mut self, width: usize, kind: fn(&[f32]) -> Kind) {
+    fn take_out(&mut self, width: usize) {
         let mut regular = 0;
         let components = self.rows.len() / self.scores.len();
         for index in 0..self.scores.len() {
@@ -172,46 +171,37 @@ enum Kind {
     Unsupported(&'static str),
 }
 
-fn kind_of_upright(corners: &[f32]) -> Kind {
-    let [width, height] = [corners[2] - corners[0], corners[3] - corners[1]];
-    kind_of_sides(width, height, corners)
-}
-
-fn kind_of_oriented(numbers: &[f32]) -> Kind {
-    match kind_of_sides(numbers[2], numbers[3], numbers) {
-        Kind::Regular if numbers[4].abs() > MAX_ANGLE => {
-            Kind::Unsupported("angles in radians of at most 10^4 in magnitude")
+/// The effect of a box of these numbers: corners, or center, size and angle.
+fn kind(numbers: &[f32]) -> Kind {
+    let (size, oriented) = match *numbers {
+        [x, y, width, height, angle] => {
+            let size = [width, height];
+            (size, Some(OrientedBox { center: [x, y], size, angle }))
         }
-        Kind::Regular => {
-            let &[x, y, width, height, angle] = numbers else { unreachable!("of 5 numbers") };
-            let bounds = OrientedBox { center: [x, y], size: [width, height], angle }.bounds();
-            kind_of_bounds(bounds)
-        }
-        kind => kind,
+        _ => ([numbers[2] - numbers[0], numbers[3] - numbers[1]], None),
+    };
+    // Overlaps with infinite numbers are not defined; the side of a box with two of them is NaN.
+    if numbers.iter().any(|number| number.is_infinite()) {
+        return Kind::Unsupported("boxes with sides of at most 10^9");
     }
-}
-
-/// Oriented boxes conflict only if their bounds intersect.
-fn kind_of_bounds(Corners { x1, y1, x2, y2 }: Corners) -> Kind {
+    if numbers.iter().any(|number| number.is_nan()) || size.iter().any(|side| *side <= 0.0) {
+        return Kind::NeverOverlaps;
+    }
+    if !size.iter().all(|side| *side <= MAX_BOX_SIDE) {
+        return Kind::Unsupported("boxes with sides of at most 10^9");
+    }
+    let Some(oriented) = oriented else { return Kind::Regular };
+    if oriented.angle.abs() > MAX_ANGLE {
+        return Kind::Unsupported("angles in radians of at most 10^4 in magnitude");
+    }
+    // Oriented boxes conflict only if their bounds intersect.
+    let Corners { x1, y1, x2, y2 } = oriented.bounds();
     let is_finite = [x1, y1, x2, y2].iter().all(|edge| edge.is_finite());
     if is_finite && x2 > x1 && y2 > y1 { Kind::Regular } else { Kind::NeverOverlaps }
 }
 
-fn kind_of_sides(width: f32, height: f32, numbers: &[f32]) -> Kind {
-    // Overlaps with infinite numbers are not defined; the side of a box with two of them is NaN.
-    if numbers.iter().any(|number| number.is_infinite()) {
-        Kind::Unsupported("boxes with sides of at most 10^9")
-    } else if numbers.iter().any(|number| number.is_nan()) || width <= 0.0 || height <= 0.0 {
-        Kind::NeverOverlaps
-    } else if width <= MAX_BOX_SIDE && height <= MAX_BOX_SIDE {
-        Kind::Regular
-    } else {
-        Kind::Unsupported("boxes with sides of at most 10^9")
-    }
-}
-
 /// The elements of a tensor in host memory.
-pub(super) struct HostNumbers<'a>(Elements<'a>);
+pub(super) struct HostNumbers<'a>(pub(super) Elements<'a>);
 
 impl<'a> HostNumbers<'a> {
     /// The elements of `tensor`; those in device memory are copied to `copy`.
@@ -237,14 +227,6 @@ impl<'a> HostNumbers<'a> {
         match self.0 {
             Elements::F32(elements) => to.extend_from_slice(elements),
             Elements::F16(elements) => to.extend(elements.iter().map(|element| element.to_f32())),
-            _ => unreachable!("boxes and scores are floating-point numbers"),
-        }
-    }
-
-    pub fn float(&self, index: usize) -> f32 {
-        match self.0 {
-            Elements::F32(elements) => elements[index],
-            Elements::F16(elements) => elements[index].to_f32(),
             _ => unreachable!("boxes and scores are floating-point numbers"),
         }
     }

@@ -9,7 +9,7 @@ use super::box_input::BoxInput;
 use super::boxes::{BoxNms, lay_out};
 use super::host_boxes::{HostBoxes, HostNumbers, Ranked};
 use super::{Detection, NmsError};
-use crate::engine::{Boxes, Cpu};
+use crate::engine::Boxes;
 use crate::tensor::TensorView;
 
 /// The boxes that remain, best first. All arrays have one element per box.
@@ -30,13 +30,6 @@ pub struct MergedBoxes {
     pub merged_ends: Vec<usize>,
 }
 
-/// The engine and the result of [`BoxNms::merge`].
-#[derive(Debug, Default)]
-pub(super) struct Merger {
-    cpu: Cpu,
-    result: MergedBoxes,
-}
-
 impl MergedBoxes {
     /// The indices of the boxes that were merged into the keeper of this box. The list is empty if
     /// the method does not merge.
@@ -46,16 +39,6 @@ impl MergedBoxes {
     pub fn merged_into(&self, index: usize) -> &[u32] {
         let first = index.checked_sub(1).map_or(0, |before| self.merged_ends[before]);
         &self.merged[first..self.merged_ends[index]]
-    }
-
-    fn clear(&mut self) {
-        let Self { boxes, scores, classes, keepers, merged, merged_ends } = self;
-        boxes.clear();
-        scores.clear();
-        classes.clear();
-        keepers.clear();
-        merged.clear();
-        merged_ends.clear();
     }
 
     fn truncate(&mut self, count: usize) {
@@ -120,10 +103,10 @@ impl BoxNms {
         params.thresholds.default = self.score_threshold;
         params.check()?;
         lay_out(&mut self.layout, &input, input.count);
-        self.engine.0.supports(&self.layout, &params)?;
+        self.engine.supports(&self.layout, &params)?;
         self.host.fill(&input)?;
 
-        let Merger { cpu, result } = &mut self.merger;
+        let (cpu, result) = (&mut self.cpu, &mut self.merged);
         let HostBoxes { numbers, scores, classes, rows, indices, always_kept, downloads, .. } =
             &mut self.host;
         let [of_boxes, _, of_classes, _] = downloads;
@@ -131,7 +114,7 @@ impl BoxNms {
         let input_classes =
             input.groups.map(|classes| HostNumbers::new(classes, of_classes)).transpose()?;
         let original = |index: u32| indices.get(index as usize).copied().unwrap_or(index);
-        result.clear();
+        result.truncate(0);
         let mut add = |index: u32, corners: [f32; 4], score: f32, merged: &[u32]| {
             result.boxes.push(corners);
             result.scores.push(score);
@@ -142,8 +125,9 @@ impl BoxNms {
         };
         let is_kept = |score: f32| score >= self.score_threshold;
         let mut rest = always_kept.iter().filter(|ranked| is_kept(ranked.score)).peekable();
-        let unchanged =
-            |index: u32| [0, 1, 2, 3].map(|number| input_boxes.float(index as usize * 4 + number));
+        let unchanged = |index: u32| {
+            [0, 1, 2, 3].map(|number| input_boxes.0.to_f32(index as usize * 4 + number))
+        };
         let mut add_survivor = |survivor: &Detection, merged: &[u32]| {
             let &Detection { x1, y1, x2, y2, score, anchor, .. } = survivor;
             let index = original(anchor);
@@ -170,8 +154,8 @@ impl BoxNms {
             add(other.index, unchanged(other.index), other.score, &[]);
         }
         if self.max_detections != 0 {
-            self.merger.result.truncate(self.max_detections);
+            self.merged.truncate(self.max_detections);
         }
-        Ok(&self.merger.result)
+        Ok(&self.merged)
     }
 }

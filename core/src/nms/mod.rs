@@ -43,8 +43,6 @@ mod frame_fit;
 mod host_boxes;
 mod merged_boxes;
 
-use std::borrow::Cow;
-
 use crate::device::ForeignStream;
 use crate::engine::detail::Details;
 use crate::geometry::Mapping;
@@ -461,29 +459,26 @@ impl Nms {
             _ => None,
         };
         // A frame has the detections of its regions.
-        let limited = |choice: Option<&Choice>| {
-            let most = self.params.max_detections;
-            let pairs = choice
-                .filter(|_| self.selects_pairs)
-                .map(|it| it.layout.anchors() * self.regions.len().max(1))
-                .filter(|pairs| !(1..=*pairs).contains(&most));
-            match pairs {
-                Some(max_detections) => {
-                    Cow::Owned(Params { max_detections, ..self.params.clone() })
-                }
-                None => Cow::Borrowed(&self.params),
-            }
+        let asked = self.params.max_detections;
+        let limit = |choice: &Choice| match choice.layout.anchors() * self.regions.len().max(1) {
+            pairs if self.selects_pairs && !(1..=pairs).contains(&asked) => pairs,
+            _ => asked,
         };
         match reading {
             Some(reading) => {
-                let params = limited(reading.boxes().map(BoxReading::choice));
-                if !has(reading, &|known| *known == *params) {
-                    reading.set_params(&params, &facts, &settings);
+                // Compared in place: parameters are not copied for each run.
+                self.params.max_detections = reading.boxes().map_or(asked, |it| limit(it.choice()));
+                if !has(reading, &|known| *known == self.params) {
+                    reading.set_params(&self.params, &facts, &settings);
                     Self::warn(&mut self.warnings, reading.take_notices());
                 }
+                self.params.max_detections = asked;
             }
             None => {
-                let params = |choice: Option<&_>| Ok::<_, Refusal>(limited(choice).into_owned());
+                let params = |choice: Option<&_>| {
+                    let max_detections = choice.map_or(asked, limit);
+                    Ok::<_, Refusal>(Params { max_detections, ..self.params.clone() })
+                };
                 let mut reading = reading::read(&facts, &settings, params)?;
                 Self::warn(&mut self.warnings, reading.take_notices());
                 if let Some(earlier) = self.reading.take() {

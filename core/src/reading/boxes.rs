@@ -8,12 +8,12 @@ use std::time::Duration;
 use super::facts;
 use super::interpretation::Interpretation;
 use super::notice::Notice;
-use super::watch::{Seen, Watch};
+use super::watch::Watch;
 use super::{Facts, Refusal, Settings};
 use crate::decoder::layout::Reference;
 use crate::decoder::{Choice, Layout};
 use crate::engine::detail::Details;
-use crate::engine::{ClassThresholds, ImagePlace, Outcome, Params};
+use crate::engine::{ClassThresholds, ImagePlace, Job, Outcome, Params};
 use crate::tensor::TensorView;
 
 /// How the tensors of a detector are read.
@@ -23,7 +23,7 @@ pub struct BoxReading {
     params: Params,
     /// The layout of several images in separate allocations; `None` until it is needed.
     separate_images: Option<Layout>,
-    watch: Watch,
+    pub(super) watch: Watch,
 }
 
 impl BoxReading {
@@ -44,10 +44,6 @@ impl BoxReading {
         let (mut notices, watch) = watch(&choice, &params, facts, settings);
         notices.extend(facts::number_notices(&choice, facts.tensors));
         Ok((Self { choice, details, params, separate_images: None, watch }, notices))
-    }
-
-    pub(super) fn follow(&mut self, earlier: Self) {
-        self.watch.follow(earlier.watch);
     }
 
     /// Takes the choice for tensors of other shapes. Returns false if its layout has other parameters.
@@ -124,15 +120,7 @@ impl BoxReading {
         let Self { choice, details, params, separate_images, watch } = self;
         let separate = separate_images.as_ref().filter(|_| are_separate);
         let layout = separate.unwrap_or(&choice.layout);
-        watch.observe(&Seen { outcome, tensors, layout, details, params, images }, now)
-    }
-
-    pub(super) fn restart_clock(&mut self) {
-        self.watch.restart_clock();
-    }
-
-    pub(super) fn finish(&mut self) -> Vec<Notice> {
-        self.watch.finish()
+        watch.observe(Job::new(tensors, layout, params, images), outcome, details, now)
     }
 }
 

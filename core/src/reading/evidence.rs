@@ -116,36 +116,12 @@ pub(crate) struct Evidence {
     huge: usize,
     /// The number of survivors beyond [`USUAL_EXTENSION`].
     beyond: usize,
-    details: DetailEvidence,
-}
-
-/// Sums over the points of survivors and the angles of oriented boxes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DetailEvidence {
-    all: usize,
+    /// The number of points of survivors.
+    points: usize,
     /// The number of points that are farther from the survivor's box than a quarter of the box's size.
     far: usize,
-    /// The greatest magnitude of an angle.
+    /// The greatest magnitude of an oriented box's angle.
     greatest_angle: f32,
-}
-
-impl DetailEvidence {
-    /// Adds the details of a survivor.
-    pub fn add(&mut self, survivor: &Detection, detail: &Detail<'_>) {
-        if let Some(oriented) = detail.oriented_box() {
-            self.greatest_angle = self.greatest_angle.max(oriented.angle.abs());
-        }
-        let is_near = |number: f32, low: f32, high: f32| {
-            let margin = 0.25 * (high - low);
-            number >= low - margin && number <= high + margin
-        };
-        for Point { x, y, .. } in detail.points().iter() {
-            self.all += 1;
-            self.far += usize::from(
-                !is_near(x, survivor.x1, survivor.x2) || !is_near(y, survivor.y1, survivor.y2),
-            );
-        }
-    }
 }
 
 impl Evidence {
@@ -187,11 +163,21 @@ impl Evidence {
         }
     }
 
-    /// Adds the details of a run's survivors.
-    pub fn add_details(&mut self, details: DetailEvidence) {
-        self.details.all += details.all;
-        self.details.far += details.far;
-        self.details.greatest_angle = self.details.greatest_angle.max(details.greatest_angle);
+    /// Adds the details of a survivor.
+    pub fn add_detail(&mut self, survivor: &Detection, detail: &Detail<'_>) {
+        if let Some(oriented) = detail.oriented_box() {
+            self.greatest_angle = self.greatest_angle.max(oriented.angle.abs());
+        }
+        let is_near = |number: f32, low: f32, high: f32| {
+            let margin = 0.25 * (high - low);
+            number >= low - margin && number <= high + margin
+        };
+        for Point { x, y, .. } in detail.points().iter() {
+            self.points += 1;
+            self.far += usize::from(
+                !is_near(x, survivor.x1, survivor.x2) || !is_near(y, survivor.y1, survivor.y2),
+            );
+        }
     }
 
     /// Returns whether no anchor became a candidate or was rejected, as in frames without objects.
@@ -295,13 +281,13 @@ impl Evidence {
 
     /// Checks the points. Keypoints are on their object, visible or not.
     fn check_points(&self) -> Option<Finding> {
-        let DetailEvidence { all, far, .. } = self.details;
+        let &Self { points: all, far, .. } = self;
         (2 * far > all).then_some(Finding::Points { far, all })
     }
 
     /// Checks the angles. Great numbers are probably degrees.
     fn check_angles(&self) -> Option<Finding> {
-        let angle = self.details.greatest_angle;
+        let angle = self.greatest_angle;
         (angle > GREATEST_ANGLE).then_some(Finding::Angles { angle })
     }
 

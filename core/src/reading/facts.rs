@@ -12,16 +12,6 @@ use crate::decoder::{self, Choice, Options, Reason, Scores};
 use crate::engine::ClassThresholds;
 use crate::tensor::TensorView;
 
-/// A choice that was made, with its facts and settings.
-#[derive(Clone, Copy)]
-struct Chosen<'a> {
-    choice: &'a Choice,
-    tensors: &'a [TensorView<'a>],
-    family: Option<ModelFamily>,
-    settings: &'a Settings<'a>,
-    thresholds: &'a ClassThresholds,
-}
-
 /// From this scale on, quantized scores are useless: thresholds and the order of candidates lose their meaning. A
 /// tensor that has nothing but probabilities has the scale 1/255. A coarse scale occurs if the tensor also contains
 /// coordinates in pixels or class numbers.
@@ -34,15 +24,13 @@ pub(super) fn notices(
     settings: &Settings<'_>,
     thresholds: &ClassThresholds,
 ) -> Vec<Notice> {
-    let chosen =
-        Chosen { choice, tensors: facts.tensors, family: facts.family, settings, thresholds };
     let findings = [
-        check_decoder(chosen),
-        check_thresholds(chosen),
-        check_steps(chosen),
-        check_unread_tensors(chosen),
-        check_queries(chosen),
-        check_box_format(chosen),
+        check_decoder(choice, facts, settings.options),
+        check_thresholds(choice, settings, thresholds),
+        check_steps(choice, facts.tensors),
+        check_unread_tensors(choice, facts.tensors),
+        check_queries(choice, facts.tensors),
+        check_box_format(choice, facts.tensors, settings.options),
     ];
     findings.into_iter().flatten().map(Notice).collect()
 }
@@ -62,8 +50,8 @@ pub(super) fn number_notices(choice: &Choice, tensors: &[TensorView<'_>]) -> Vec
     corners.into_iter().chain(scores).map(Notice).collect()
 }
 
-fn check_decoder(chosen: Chosen<'_>) -> Option<Finding> {
-    let Chosen { choice, tensors, family, settings: &Settings { options, .. }, .. } = chosen;
+fn check_decoder(choice: &Choice, facts: &Facts<'_>, options: Options) -> Option<Finding> {
+    let &Facts { tensors, family, .. } = facts;
     let Choice { layout, reason, .. } = choice;
     let decoder = choice.decoder.name();
     // It is not known of every model whether it selects the detections itself.
@@ -111,8 +99,11 @@ fn check_decoder(chosen: Chosen<'_>) -> Option<Finding> {
 }
 
 /// Looks for score thresholds that no probability can reach.
-fn check_thresholds(chosen: Chosen<'_>) -> Option<Finding> {
-    let Chosen { choice, thresholds, settings, .. } = chosen;
+fn check_thresholds(
+    choice: &Choice,
+    settings: &Settings<'_>,
+    thresholds: &ClassThresholds,
+) -> Option<Finding> {
     let has_class_thresholds = settings.has_class_thresholds;
     let count = choice.layout.classes;
     let lowest = thresholds.lowest(count);
@@ -131,15 +122,15 @@ fn check_thresholds(chosen: Chosen<'_>) -> Option<Finding> {
 }
 
 /// Looks for scores with a coarse scale. If the tensor has logits, such a scale is normal.
-fn check_steps(chosen: Chosen<'_>) -> Option<Finding> {
-    let Choice { decoder, layout, .. } = chosen.choice;
+fn check_steps(choice: &Choice, tensors: &[TensorView<'_>]) -> Option<Finding> {
+    let Choice { decoder, layout, .. } = choice;
     if decoder.scores != Scores::Probabilities || layout.score.activation != Activation::None {
         return None;
     }
     let scores =
         layout.groups.iter().flat_map(|group| [Some(&group.scores), group.objectness.as_ref()]);
     scores.flatten().find_map(|field| {
-        let tensor = &chosen.tensors[field.tensor];
+        let tensor = &tensors[field.tensor];
         let scale = tensor.quantization?.scale();
         let (tensor, decoder) = (tensor.to_string(), decoder.name());
         (scale >= COARSE_STEP).then_some(Finding::CoarseScores { tensor, scale, decoder })
@@ -148,15 +139,15 @@ fn check_steps(chosen: Chosen<'_>) -> Option<Finding> {
 
 /// Looks for tensors that are not read, although their shape suggests that they belong to the tensors that are
 /// read. If the tensors were found by their ids, only tensors of another level can be missing.
-fn check_unread_tensors(chosen: Chosen<'_>) -> Option<Finding> {
-    let Choice { decoder: choice, layout, reason } = chosen.choice;
-    let decoder = choice.name();
-    if let Some(tensor) = decoder::unread_level(chosen.tensors, layout) {
+fn check_unread_tensors(choice: &Choice, tensors: &[TensorView<'_>]) -> Option<Finding> {
+    let Choice { decoder: of, layout, reason } = choice;
+    let decoder = of.name();
+    if let Some(tensor) = decoder::unread_level(tensors, layout) {
         let (tensor, unread) = (tensor.to_string(), Unread::Stride);
         return Some(Finding::UnreadTensor { decoder, tensor, unread });
     }
     // Models of many families have outputs with the ids of the decoder boxes.
-    if *reason == Reason::Id && !choice.family.has_usual_ids {
+    if *reason == Reason::Id && !of.family.has_usual_ids {
         return None;
     }
     let (read, anchors) = (layout.tensors(), layout.anchors());
@@ -177,7 +168,7 @@ fn check_unread_tensors(chosen: Chosen<'_>) -> Option<Finding> {
     // All numbers of the anchors of grids are in one tensor.
     let is_grid = |group: &Group| matches!(group.reference, Reference::Grid(_));
     let is_one_grid = read.len() == 1 && layout.groups.iter().all(is_grid);
-    chosen.tensors.iter().enumerate().filter(unread).find_map(|(_, tensor)| {
+    tensors.iter().enumerate().filter(unread).find_map(|(_, tensor)| {
         let unread = match decoder {
             "windows" if has_anchors(tensor) => Unread::Scores,
             _ if is_one_grid && has_anchors(tensor) => Unread::Scores,
@@ -191,21 +182,24 @@ fn check_unread_tensors(chosen: Chosen<'_>) -> Option<Finding> {
     })
 }
 
-fn check_queries(chosen: Chosen<'_>) -> Option<Finding> {
-    let Choice { decoder, layout, .. } = chosen.choice;
+fn check_queries(choice: &Choice, tensors: &[TensorView<'_>]) -> Option<Finding> {
+    let Choice { decoder, layout, .. } = choice;
     let (decoder, queries, classes) = (decoder.name(), layout.anchors(), layout.classes);
-    if !decoder::has_many_queries(chosen.choice) {
+    if !decoder::has_many_queries(choice) {
         return None;
     }
-    let tensor = chosen.tensors[layout.groups[0].scores.tensor].to_string();
+    let tensor = tensors[layout.groups[0].scores.tensor].to_string();
     Some(Finding::Queries { decoder, tensor, queries, classes })
 }
 
 /// Looks for a box format that the decoder ignores. Decoders do not state whether they use it, so the layout is
 /// compared with the layout without this setting.
-fn check_box_format(chosen: Chosen<'_>) -> Option<Finding> {
-    let Chosen { choice: Choice { decoder, layout, .. }, tensors, settings, .. } = chosen;
-    let options = settings.options;
+fn check_box_format(
+    choice: &Choice,
+    tensors: &[TensorView<'_>],
+    options: Options,
+) -> Option<Finding> {
+    let Choice { decoder, layout, .. } = choice;
     let box_format = Options::default().box_format;
     if options.box_format == box_format {
         return None;

@@ -11,7 +11,7 @@ use crate::engine::Params;
 use crate::wording::Setting;
 
 /// The meaning of the tensors. The evidence against one counts for readings with an equal one.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Interpretation {
     /// The decoder.
     pub decoder: &'static Decoder,
@@ -63,23 +63,6 @@ impl Interpretation {
                 class_field: layout.has_class_field(),
             },
         }
-    }
-}
-
-impl fmt::Debug for Interpretation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let &Self { classes, threshold, boxes, .. } = self;
-        let decoder = self.decoder.name();
-        write!(f, "{decoder}, {classes} classes, threshold {threshold}, {boxes:?}")
-    }
-}
-
-impl PartialEq for Interpretation {
-    fn eq(&self, other: &Self) -> bool {
-        let key = |it: &Self| {
-            (it.decoder.name(), it.classes, it.first_class, it.labels, it.threshold, it.boxes)
-        };
-        key(self) == key(other)
     }
 }
 

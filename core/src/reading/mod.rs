@@ -141,7 +141,7 @@ impl Reading {
     /// Continues an earlier reading: the evidence for it counts if the tensors are taken for equal ones.
     pub fn follow(&mut self, earlier: Self) {
         match (&mut self.output, earlier.output) {
-            (Output::Boxes(reading), Output::Boxes(earlier)) => reading.follow(earlier),
+            (Output::Boxes(reading), Output::Boxes(earlier)) => reading.watch.follow(earlier.watch),
             (Output::Classes(reading), Output::Classes(earlier)) => reading.follow(earlier),
             _ => {}
         }
@@ -162,10 +162,9 @@ impl Reading {
     fn has_settings(&self, facts: &Facts<'_>, settings: &Settings<'_>) -> bool {
         let has_grid = self.boxes().is_some_and(BoxReading::has_grid);
         let model_size = if has_grid { self.options } else { settings.options }.model_size;
-        let decoder = |decoder: Option<&'static Decoder>| decoder.map(std::ptr::from_ref);
         self.in_frame == facts.in_frame
             && self.classifiers == settings.classifiers
-            && decoder(self.decoder) == decoder(settings.decoder)
+            && self.decoder == settings.decoder
             && Options { model_size, ..self.options } == settings.options
     }
 
@@ -225,7 +224,7 @@ impl Reading {
     /// Starts the times again for which notices wait, because the clock has.
     pub fn restart_clock(&mut self) {
         match &mut self.output {
-            Output::Boxes(reading) => reading.restart_clock(),
+            Output::Boxes(reading) => reading.watch.restart_clock(),
             Output::Classes(reading) => reading.restart_clock(),
         }
     }
@@ -233,7 +232,7 @@ impl Reading {
     /// Judges the evidence, after the last image. Returns what is to be told.
     pub fn finish(&mut self) -> Vec<Notice> {
         match &mut self.output {
-            Output::Boxes(reading) => reading.finish(),
+            Output::Boxes(reading) => reading.watch.finish(),
             Output::Classes(reading) => reading.finish(|tensor| self.tensors.id(tensor)),
         }
     }

@@ -11,7 +11,6 @@
 
 use std::fmt;
 
-use crate::decoder::Layout;
 use crate::engine::{
     ClassThresholds, Cpu, Detection, Engine, ImagePlace, Job, Method, Outcome, Params, RegionEdges,
     SizeLimits,
@@ -19,19 +18,6 @@ use crate::engine::{
 use crate::geometry::Bounds;
 use crate::tensor::TensorView;
 use crate::wording::Setting::{self, RegionEdges as Edges, ScoreThreshold, Sizes};
-
-/// The input of an engine in a run.
-#[derive(Clone, Copy)]
-pub(super) struct Run<'a> {
-    /// The tensors.
-    pub tensors: &'a [TensorView<'a>],
-    /// Their layout.
-    pub layout: &'a Layout,
-    /// The parameters.
-    pub params: &'a Params,
-    /// The place of each image.
-    pub images: &'a [ImagePlace],
-}
 
 /// Images without a candidate.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,7 +121,7 @@ impl Quiet {
 
     /// Adds the images of a run. Tensors without anchors are ignored: they are lists of boxes that are empty on
     /// purpose. Allocates only for the first image.
-    pub fn add(&mut self, outcome: &Outcome<'_>, run: Run<'_>) {
+    pub fn add(&mut self, outcome: &Outcome<'_>, run: Job<'_>) {
         if self.is_over || run.layout.anchors() == 0 {
             return;
         }
@@ -148,7 +134,7 @@ impl Quiet {
     }
 
     /// Makes the warning, using the tensors of one more run if there is one. Later images do not count.
-    pub fn end(&mut self, run: Option<Run<'_>>) -> Option<Silence> {
+    pub fn end(&mut self, run: Option<Job<'_>>) -> Option<Silence> {
         if std::mem::replace(&mut self.is_over, true) || self.images == 0 {
             return None;
         }
@@ -159,7 +145,7 @@ impl Quiet {
         Some(Silence { images, decoder, cause })
     }
 
-    fn examine(&mut self, run: Run<'_>) {
+    fn examine(&mut self, run: Job<'_>) {
         let best = |cause: &Cause| match cause {
             Cause::NoBox { .. } => f32::NEG_INFINITY,
             Cause::Edges { best, .. }
@@ -174,7 +160,7 @@ impl Quiet {
 }
 
 /// Returns the reason why no anchor of a run is a candidate; `None` if the CPU cannot read the tensors.
-fn cause(Run { tensors, layout, params, images }: Run<'_>) -> Option<Cause> {
+fn cause(Job { tensors, layout, params, images }: Job<'_>) -> Option<Cause> {
     let mut engine = Cpu::default();
     // Without a visible part, there are no inner edges either.
     let images: Vec<ImagePlace> =

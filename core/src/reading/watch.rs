@@ -5,14 +5,12 @@
 
 use std::time::Duration;
 
-use super::evidence::{DetailEvidence, Evidence, check_labels};
+use super::evidence::{Evidence, check_labels};
 use super::interpretation::Interpretation;
 use super::notice::{Finding, Notice};
-use super::silence::{Quiet, Run};
-use crate::decoder::Layout;
+use super::silence::Quiet;
 use crate::engine::detail::Details;
-use crate::engine::{BoxPixels, GroupOutcome, ImagePlace, Outcome, Params};
-use crate::tensor::TensorView;
+use crate::engine::{BoxPixels, GroupOutcome, Job, Outcome};
 
 /// The time after which little evidence is judged. One image can be an exception.
 const EVIDENCE: Duration = Duration::from_secs(1);
@@ -23,16 +21,6 @@ pub(super) const QUIET: Duration = Duration::from_secs(10);
 
 /// The number of images that replaces both times without a clock. A program may have only a few.
 const IMAGES: usize = 10;
-
-/// A run, and its outcome.
-pub(super) struct Seen<'a> {
-    pub outcome: &'a Outcome<'a>,
-    pub tensors: &'a [TensorView<'a>],
-    pub layout: &'a Layout,
-    pub details: &'a Details,
-    pub params: &'a Params,
-    pub images: &'a [ImagePlace],
-}
 
 /// The evidence for an interpretation.
 pub(super) struct Watch {
@@ -78,10 +66,14 @@ impl Watch {
         (self.since, self.quiet_since) = (None, None);
     }
 
-    pub fn observe(&mut self, seen: &Seen<'_>, now: Option<Duration>) -> Vec<Notice> {
+    pub fn observe(
+        &mut self,
+        run: Job<'_>,
+        outcome: &Outcome<'_>,
+        of: &Details,
+        now: Option<Duration>,
+    ) -> Vec<Notice> {
         let mut notices = Vec::new();
-        let &Seen { outcome, tensors, layout, params, images, .. } = seen;
-        let run = Run { tensors, layout, params, images };
         self.quiet.add(outcome, run);
         if self.quiet.has_begun() && is_over(&mut self.quiet_since, now, QUIET, self.quiet.images())
         {
@@ -95,14 +87,14 @@ impl Watch {
             notices.extend(found);
         }
         // The rules for numbers are for boxes in pixels of the model's input; boxes of regions are in pixels of the frame.
-        if !self.is_open || images.iter().any(|image| image.boxes == BoxPixels::Frame) {
+        if !self.is_open || run.images.iter().any(|image| image.boxes == BoxPixels::Frame) {
             return notices;
         }
-        let anchors = seen.layout.anchors().saturating_mul(self.interpretation.pairs);
+        let anchors = run.layout.anchors().saturating_mul(self.interpretation.pairs);
         for image in outcome.groups() {
             self.evidence.add(&image, anchors, &self.interpretation);
         }
-        self.evidence.add_details(details(seen));
+        self.add_details(run, outcome, of);
         if !self.is_score_told
             && let Some(score) = self.evidence.check_scores(&self.interpretation)
         {
@@ -126,7 +118,21 @@ impl Watch {
         self.judge().into_iter().chain(self.end_quiet(None)).collect()
     }
 
-    fn end_quiet(&mut self, run: Option<Run<'_>>) -> Option<Notice> {
+    /// Adds the details of all survivors.
+    fn add_details(&mut self, run: Job<'_>, outcome: &Outcome<'_>, of: &Details) {
+        if of.points().is_none() && !of.is_oriented() {
+            return;
+        }
+        for (image, place) in outcome.groups().zip(run.images) {
+            let rows = image.columns.chunks(outcome.column_components());
+            for (survivor, row) in image.survivors.iter().zip(rows) {
+                let detail = of.of(run.layout, place.unit(run.layout), survivor, row);
+                self.evidence.add_detail(survivor, &detail);
+            }
+        }
+    }
+
+    fn end_quiet(&mut self, run: Option<Job<'_>>) -> Option<Notice> {
         self.quiet.end(run).map(|silence| Notice(Finding::Silence(silence)))
     }
 
@@ -148,21 +154,4 @@ pub(super) fn is_over(
         Some(now) => now.saturating_sub(*since.get_or_insert(now)) >= duration,
         None => images >= IMAGES,
     }
-}
-
-/// The evidence of the details of all survivors.
-fn details(seen: &Seen<'_>) -> DetailEvidence {
-    let mut evidence = DetailEvidence::default();
-    let &Seen { outcome, layout, details, images, .. } = seen;
-    if details.points().is_none() && !details.is_oriented() {
-        return evidence;
-    }
-    for (image, place) in outcome.groups().zip(images) {
-        let rows = image.columns.chunks(outcome.column_components());
-        for (survivor, row) in image.survivors.iter().zip(rows) {
-            let detail = details.of(layout, place.unit(layout), survivor, row);
-            evidence.add(survivor, &detail);
-        }
-    }
-    evidence
 }
