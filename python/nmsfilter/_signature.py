@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ._core import describe, fit
+from ._core import describe, fit, output_id
 from ._errors import InputError
 
 _TYPES = {
@@ -52,7 +51,7 @@ class Signature:
     unread: list[str]
     _picture: str
     _outputs: list[str]
-    _ids: dict[str, tuple[str, tuple[str, int] | None, bool, bool | None]]
+    _ids: dict[str, tuple[str, str | None]]
     _constants: dict[str, tuple[str, str, int]]
 
     def place(self, frame_size: tuple[int, int]) -> tuple[int, int, int, int]:
@@ -91,30 +90,8 @@ class Signature:
         return {self._id(name, output): output for name, output in named if name in self._ids}
 
     def _id(self, name: str, output: Any) -> str:
-        usual, of_logits, has_images, background = self._ids[name]
-        if has_images and (output[..., 0] > 0).any():
-            raise InputError(f"output {name} has rows of several pictures; run the model with one picture at a time")
-        if background is not None and output.shape[-1] > 1:
-            self._check_background(name, output, background)
-        if of_logits is None:
-            return usual
-        other, column = of_logits
-        scores = output[..., column:]
-        return usual if ((scores >= 0) & (scores <= 1)).all() else other
-
-
-    def _check_background(self, name: str, output: Any, background: bool) -> None:
-        """Whether the last logit of most rows, most of which are of no object, is that of no object."""
-        last, others = output[..., -1], output[..., :-1]
-        is_best = (others < last[..., None]).all(-1)
-        is_other = (output < 0).all(-1) & ~is_best if background else is_best & (last > -1)
-        rows = math.prod(last.shape)
-        if 2 * is_other.sum() > rows and (rows >= 50 or not background):
-            word = "that" if background else "not that"
-            raise InputError(
-                f"the logits of {name} contradict the signature, by which the last one of a row is {word} of no object; take another "
-                "signature (transformers-softmax for DETR or YOLOS, transformers-sigmoid for RT-DETR or D-FINE), or none"
-            )
+        usual, form = self._ids[name]
+        return usual if form is None else output_id(self.name, form, name, output)
 
 
 def _tensors(nodes: Any) -> list[tuple[str, str, list[int]]]:

@@ -40,6 +40,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(hold::gather, module)?)?;
     module.add_function(wrap_pyfunction!(signature::describe, module)?)?;
     module.add_function(wrap_pyfunction!(signature::fit, module)?)?;
+    module.add_function(wrap_pyfunction!(signature::output_id, module)?)?;
     module.add_function(wrap_pyfunction!(self_test::test_gpu, module)?)?;
     module.add_function(wrap_pyfunction!(merged_boxes::suppress, module)?)?;
     module.add_function(wrap_pyfunction!(boxes::nms, module)?)?;

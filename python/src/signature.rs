@@ -5,17 +5,23 @@
 
 use std::collections::HashMap;
 
+use nmsfilter_core::cuda::{Device, Stream};
 use nmsfilter_core::geometry::{Fit, FitRule};
 use nmsfilter_core::nms::FrameFit;
 use nmsfilter_core::signature::{
     self, ConstantNumbers, Description, InputLayout, Metadata, ModelTensor, Pattern,
 };
-use nmsfilter_core::tensor::ElementType;
+use nmsfilter_core::tensor::{ElementType, Storage, TensorView};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::array::{exceeds_memory, zeros};
+use crate::device::foreign;
 use crate::error::{Error, Result};
+use crate::input::{Input, Place};
 use crate::options;
+use crate::source::{Order, Source};
+use crate::stream::LEGACY;
 use crate::words::in_python;
 
 /// A name, an element type such as `f32`, and dimensions, of which those below 0 are dynamic.
@@ -48,6 +54,42 @@ pub fn fit(
         .map_err(Error::from)?;
     let Fit { offset, size, .. } = FitRule::from(letterbox).fit(frame, model);
     Ok((offset[0], offset[1], size[0], size[1]))
+}
+
+/// The id of the tensor of an output with this name, by its numbers. `form` is that of the signature's pattern.
+#[pyfunction]
+pub fn output_id(
+    signature: &str,
+    form: &str,
+    name: &str,
+    output: &Bound<'_, PyAny>,
+) -> PyResult<&'static str> {
+    let known = signature::all().iter().find(|it| it.name == signature);
+    let pattern = known.and_then(|it| it.outputs.iter().find(|it| it.form == form));
+    let pattern =
+        pattern.ok_or_else(|| Error::Input(format!("there is no signature {signature}")))?;
+    Ok(id(pattern, name, output)?)
+}
+
+fn id(pattern: &Pattern, name: &str, output: &Bound<'_, PyAny>) -> Result<&'static str> {
+    let of = |tensor: &TensorView<'_>| {
+        pattern.id(tensor).map_err(|error| Error::Input(in_python(&error)))
+    };
+    let input = Input::contiguous_on_device(output, name, None)?;
+    let source = Source::of_tensor(&input, name, Order::After(LEGACY))?;
+    let tensor = source.view(name);
+    let Place::Device { ordinal, writer } = input.place else { return of(&tensor) };
+    let device = Device::open(ordinal.unwrap_or(0) as u32)?;
+    let stream = Stream::of_other_code(&device, foreign(input.stream(None)?));
+    if let Some(writer) = writer {
+        stream.wait_for_stream(foreign(writer))?;
+    }
+    let exceeds = || exceeds_memory(&input.shape, input.dtype);
+    let mut words = zeros(input.byte_len()).ok_or_else(exceeds)?;
+    let bytes = &mut bytemuck::cast_slice_mut(&mut words)[..input.byte_len()];
+    // SAFETY: the object's library guarantees that its elements are there, and the object is held.
+    unsafe { stream.download(input.address(), bytes) }?;
+    of(&TensorView::new(name, tensor.element, tensor.shape, Storage::Host(bytes)))
 }
 
 fn described(
@@ -89,9 +131,8 @@ fn fields<'py>(
         decoder.set_item("keypoint_shape", <(u32, u32)>::from(shape))?;
     }
     for (output, id, pattern) in &found.ids {
-        let of = |it: &Pattern| (it.logits, it.has_images, it.background);
-        let (logits, has_images, background) = pattern.map_or((None, false, None), of);
-        ids.set_item(output, (id, logits, has_images, background))?;
+        let form = pattern.filter(|it| it.depends_on_numbers()).map(|it| it.form);
+        ids.set_item(output, (id, form))?;
     }
     for ((name, element, dims), numbers) in inputs.iter().zip(&found.inputs) {
         let numbers = match numbers {

@@ -67,6 +67,10 @@ class Signatures(unittest.TestCase):
         boxes = numpy.full((1, 2, 4), 0.5, "float32")
         found = nmsfilter.Decoder(**facts.decoder)(facts.tensors([logits, boxes]))
         self.assertEqual(objects(found), [(16, [200, 200, 600, 600])])
+        # Without a logit of no object, all of most queries are below 0; fewer than 50 queries can all have objects.
+        facts.tensors([logits[:, :1] * 0 - 20, boxes])
+        with self.assertRaisesRegex(nmsfilter.InputError, r"^the logits of logits \(f32 1x50x92\) contradict .* is that of no"):
+            facts.tensors([numpy.full((1, 50, 92), -20, "float32"), numpy.zeros((1, 50, 4), "float32")])
 
     def test_a_query_with_sigmoid_can_have_several_classes(self):
         logits = numpy.full((1, 2, 80), -9, "float32")
@@ -134,7 +138,7 @@ class Signatures(unittest.TestCase):
         found = nmsfilter.Decoder(**facts.decoder)(facts.tensors([rows]))
         self.assertEqual(objects(found), [(5, [10, 20, 30, 40]), (7, [50, 5, 90, 60])])
         rows[1, 0] = 1
-        with self.assertRaisesRegex(nmsfilter.InputError, "^output output has rows of several pictures; run the model with one"):
+        with self.assertRaisesRegex(nmsfilter.InputError, r"^tensor output \(f32 2x7\) has rows of several pictures; run the model with one"):
             facts.tensors([rows])
 
     def test_mistakes(self):

@@ -296,7 +296,7 @@ fn no_object_is_the_last_class_of_transformers_detr() {
             continue;
         }
         let error = run(&model, "", "").0.unwrap_err();
-        let contradicted = "the logits of logits contradict the signature, by which the last one of a row is not that";
+        let contradicted = "contradict the signature, by which the last one of a row is not that";
         let text =
             if scores == 80 { contradicted } else { "transformers-softmax, transformers-sigmoid" };
         assert!(error.contains(text), "{error}");

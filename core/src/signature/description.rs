@@ -10,6 +10,12 @@ use super::{
 use crate::geometry::Letterbox;
 use crate::tensor::{ElementType, TensorError, TensorView};
 
+/// The least logit of no object, whose score then would reach the threshold.
+const NO_OBJECT: f32 = -1.0;
+
+/// Fewer queries can all have an object.
+const FEW_QUERIES: usize = 50;
+
 /// Facts about a model.
 #[derive(Clone, Debug)]
 pub struct Description {
@@ -205,29 +211,61 @@ impl Signature {
         });
         let output = |dims: Vec<i64>| self.output((tensor.id, tensor.element, &dims));
         let pattern = output(dims.clone()).or_else(|| with_dynamic.map(output).find_map(|it| it));
-        let Some(pattern) = pattern.filter(|it| !it.meaning.is_empty()) else {
-            return Ok(None);
-        };
-        let depends = pattern.logits.is_some() || pattern.has_images;
-        if !depends && (pattern.background.is_none() || tensor.is_on_device()) {
-            return Ok(Some(pattern.meaning));
+        pattern.filter(|it| !it.meaning.is_empty()).map(|it| it.id(tensor)).transpose()
+    }
+}
+
+impl Pattern {
+    /// Returns true if the id of an output's tensor depends on its numbers, or if these can contradict the signature.
+    pub fn depends_on_numbers(&self) -> bool {
+        self.logits.is_some() || self.has_images || self.background.is_some()
+    }
+
+    /// The id of an output's tensor, which says whether scores are probabilities or logits.
+    ///
+    /// # Errors
+    /// The errors of [`Signature::tensor_id`].
+    pub fn id(&self, tensor: &TensorView<'_>) -> Result<&'static str, OutputError> {
+        let is_needed = self.logits.is_some() || self.has_images;
+        if !self.depends_on_numbers() || (!is_needed && tensor.is_on_device()) {
+            return Ok(self.meaning);
         }
         if tensor.is_on_device() {
             return Err(OutputError::OnDevice { tensor: tensor.to_string() });
         }
         let (elements, len) = (tensor.elements()?, tensor.shape.elements().unwrap_or(0));
         let columns = tensor.shape.last().map_or(1, |&columns| columns.max(1));
-        pattern.check_background(tensor, columns, |index| elements.to_f32(index), len)?;
-        let mut numbers = (0..len).map(|index| (index % columns, elements.to_f32(index)));
-        if pattern.has_images {
-            return match numbers.all(|(column, number)| column > 0 || number <= 0.0) {
-                true => Ok(Some(pattern.meaning)),
-                false => Err(OutputError::Pictures { tensor: tensor.to_string() }),
-            };
+        let number = |index: usize| elements.to_f32(index);
+        if let Some(background) = self.background
+            && is_contradicted(background, columns, number, len)
+        {
+            return Err(OutputError::Background { tensor: tensor.to_string(), background });
         }
-        let (logits, first) = pattern.logits.unwrap_or((pattern.meaning, 0));
+        let mut numbers = (0..len).map(|index| (index % columns, number(index)));
+        if self.has_images && numbers.any(|(column, number)| column == 0 && number > 0.0) {
+            return Err(OutputError::Pictures { tensor: tensor.to_string() });
+        }
+        let Some((logits, first)) = self.logits else { return Ok(self.meaning) };
         let is_probability =
             numbers.all(|(column, number)| column < first || (0.0..=1.0).contains(&number));
-        Ok(Some(if is_probability { pattern.meaning } else { logits }))
+        Ok(if is_probability { self.meaning } else { logits })
     }
+}
+
+/// Returns true if the `len` logits in rows of `columns` contradict [`Pattern::background`]. Most of a detector's queries are
+/// of no object: the last logit is their best, or without background all are below 0.
+fn is_contradicted(
+    background: bool,
+    columns: usize,
+    number: impl Fn(usize) -> f32,
+    len: usize,
+) -> bool {
+    let is_other = |&row: &usize| {
+        let last = number(row + columns - 1);
+        let best = (row..row + columns - 1).map(&number).fold(f32::NEG_INFINITY, f32::max);
+        if background { best < 0.0 && last <= best } else { last > NO_OBJECT && last > best }
+    };
+    let rows = len / columns;
+    let others = || (0..len).step_by(columns).filter(is_other).count();
+    columns > 1 && (!background || rows >= FEW_QUERIES) && 2 * others() > rows
 }

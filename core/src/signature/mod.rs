@@ -12,7 +12,6 @@ mod metadata;
 mod names;
 mod parse;
 
-use std::fmt::Display;
 use std::sync::LazyLock;
 
 use crate::geometry::Letterbox;
@@ -133,12 +132,6 @@ pub enum InputLayout {
 /// An input or output of a model: its name, element type and dimensions, of which those below 0 are dynamic.
 pub type ModelTensor<'m> = (&'m str, ElementType, &'m [i64]);
 
-/// The least logit of no object, whose score then would reach the threshold.
-const NO_OBJECT: f32 = -1.0;
-
-/// Fewer queries can all have an object.
-const FEW_QUERIES: usize = 50;
-
 /// Lengths of the words in dimensions.
 type Words = Vec<(&'static str, i64)>;
 
@@ -248,32 +241,6 @@ impl Pattern {
             "height-width" => Some(ConstantNumbers::HeightWidth),
             "ones" => Some(ConstantNumbers::Ones),
             _ => None,
-        }
-    }
-
-    /// Compares the `len` logits of `tensor`, in rows of `columns`, with [`background`](Self::background). Most of a detector's
-    /// queries are of no object: the last logit is their best, or without background all are below 0.
-    ///
-    /// # Errors
-    /// If they contradict it.
-    pub fn check_background(
-        &self,
-        tensor: &dyn Display,
-        columns: usize,
-        number: impl Fn(usize) -> f32,
-        len: usize,
-    ) -> Result<(), OutputError> {
-        let Some(background) = self.background.filter(|_| columns > 1) else { return Ok(()) };
-        let is_other = |&row: &usize| {
-            let last = number(row + columns - 1);
-            let best = (row..row + columns - 1).map(&number).fold(f32::NEG_INFINITY, f32::max);
-            if background { best < 0.0 && last <= best } else { last > NO_OBJECT && last > best }
-        };
-        let rows = len / columns;
-        let others = (0..len).step_by(columns).filter(is_other).count();
-        match 2 * others > rows && (!background || rows >= FEW_QUERIES) {
-            true => Err(OutputError::Background { tensor: tensor.to_string(), background }),
-            false => Ok(()),
         }
     }
 

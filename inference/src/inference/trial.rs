@@ -16,7 +16,7 @@ use super::picture::Table;
 use super::provider::Provider;
 use super::session::Inputs;
 use nmsfilter_core::signature::Pattern;
-use nmsfilter_core::tensor::ElementType;
+use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
 /// A session to try.
 pub struct Trial<'s> {
@@ -42,21 +42,16 @@ impl Trial<'_> {
             let attached = |output: &OutputSpec| {
                 let value = &values[&*output.name];
                 let mut attached = attach(model.input.batch, output, value.shape())?;
-                let depends = |it: &&Pattern| it.logits.is_some() || it.background.is_some();
-                let Some(pattern) = output.pattern.filter(depends) else { return Ok(attached) };
-                let numbers = numbers(&attached, bytes(&attached, value));
-                let columns = attached.shape.last().map_or(1, |&columns| columns.max(1));
-                let number = |index: usize| numbers[index];
-                pattern
-                    .check_background(&output.name, columns, number, numbers.len())
-                    .map_err(|error| SettingsError(error.to_string()))?;
-                if let Some((id, column)) = pattern.logits {
-                    let is_probability = |row: &[f32]| {
-                        row[column..].iter().all(|number| (0.0..=1.0).contains(number))
-                    };
-                    if !numbers.chunks_exact(columns).all(is_probability) {
-                        id.clone_into(&mut attached.output.id);
-                    }
+                // Rows of several pictures are read as such.
+                let depends = |it: &&Pattern| it.depends_on_numbers() && !it.has_images;
+                if let Some(pattern) = output.pattern.filter(depends)
+                    && let Some(shape) = Shape::new(&lengths(value.shape()))
+                {
+                    let memory = Storage::Host(bytes(&attached, value));
+                    let tensor = TensorView::new(&output.name, output.element, shape, memory);
+                    let id =
+                        pattern.id(&tensor).map_err(|error| SettingsError(error.to_string()))?;
+                    id.clone_into(&mut attached.output.id);
                 }
                 Ok(attached)
             };
