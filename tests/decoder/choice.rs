@@ -66,7 +66,8 @@ fn tensor_ids_determine_the_decoder() {
 fn contradicting(tensors: &[(&str, &[usize])], decoder: &str) -> Option<(String, &'static str)> {
     let choice = choose(tensors, Some(decoder)).unwrap();
     with_zeros(tensors, |tensors| {
-        let (tensor, other) = decoder::contradicting_id(tensors, &choice, Options::default())?;
+        let (tensor, other) =
+            decoder::misread::contradicting_id(tensors, &choice, Options::default())?;
         Some((tensor.id.to_owned(), other.name()))
     })
 }

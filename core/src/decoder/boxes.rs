@@ -79,7 +79,7 @@ pub(super) fn layout(tensors: &[&TensorView<'_>], options: Options) -> Result<La
         box_format: options.box_format,
         scores: scores_field,
         objectness: None,
-        normalized: options.coordinates.normalized(boxes),
+        normalized: options.coordinates.normalized(false, boxes),
     });
     layout.score.activation = options.score_activation.unwrap_or_default();
     let background = options.background.unwrap_or_default();

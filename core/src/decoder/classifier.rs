@@ -21,7 +21,7 @@ use super::layout::Activation;
 use super::{ChoiceError, LayoutError, Options};
 use crate::engine::Params;
 use crate::functions::{exp, sigmoid};
-use crate::tensor::{TensorError, TensorView};
+use crate::tensor::{HostImages, TensorError, TensorView};
 
 /// The name of the decoder.
 pub const NAME: &str = "classifier";
@@ -176,11 +176,7 @@ impl Classifier {
         limits: ClassLimits,
         found: &mut Vec<ClassScore>,
     ) -> Result<Evidence, TensorError> {
-        let elements = tensor.elements()?;
-        let number = |index| match tensor.quantization {
-            Some(quantization) => quantization.number(elements.to_f32(index)),
-            None => elements.to_f32(index),
-        };
+        let number = HostImages::new(tensor)?.numbers(0)?;
         self.numbers.clear();
         let ClassOutput { classes, activation, .. } = self.outputs[output];
         self.numbers.extend((0..classes).map(number));

@@ -26,9 +26,8 @@ use arrayvec::ArrayVec;
 
 pub use choose::ONNX_PREFIX;
 pub use choose::is_known;
+pub use choose::misread;
 pub use choose::{Choice, ChoiceError, Offers, Reason, choose};
-pub(crate) use choose::{FEW_ROWS, are_probabilities, few_rows, has_many_queries, misread_corners};
-pub use choose::{contradicting_id, may_be_end_to_end, unread_level};
 pub use description::DescriptionError;
 pub use families::texts;
 pub use families::{Family, decoders, from_text};

@@ -21,7 +21,7 @@ use arrayvec::ArrayVec;
 
 use super::NmsError;
 use super::box_input::BoxInput;
-use super::host_boxes::{HostBoxes, Ranked};
+use super::host_boxes::{Downloads, HostBoxes};
 use super::merged_boxes::MergedBoxes;
 use crate::decoder::layout::{BoxFormat, Column, ColumnKind, Field, Layout};
 use crate::decoder::{MAX_CLASSES, PlainLayout};
@@ -59,6 +59,7 @@ pub struct BoxNms {
     pub(super) params: Params,
     pub(super) layout: Layout,
     pub(super) host: HostBoxes,
+    pub(super) downloads: Downloads,
     kept: Vec<u32>,
     pub(super) merged: MergedBoxes,
     /// The overlap above which a box is suppressed, 0 to 1; 0.5 unless set.
@@ -124,6 +125,7 @@ impl BoxNms {
             params,
             layout: layout(),
             host: HostBoxes::default(),
+            downloads: Downloads::default(),
             kept: Vec::new(),
             iou_threshold: 0.5,
             method: Method::Greedy,
@@ -280,8 +282,8 @@ impl BoxNms {
     }
 
     fn run_on_host(&mut self, input: &BoxInput<'_, '_>) -> Result<&[u32], NmsError> {
-        self.host.fill(input)?;
-        let HostBoxes { numbers, scores, classes, indices, always_kept, .. } = &self.host;
+        self.host.fill(input, &mut self.downloads)?;
+        let HostBoxes { numbers, scores, classes, .. } = &self.host;
         let count = scores.len();
         let survivors = match self.is_on_cpu && !input.is_oriented {
             true => {
@@ -309,22 +311,9 @@ impl BoxNms {
                 image.survivors
             }
         };
-        let survivors = survivors.iter().map(|survivor| {
-            let index = survivor.anchor as usize;
-            Ranked { score: survivor.score, index: indices.get(index).map_or(index as u32, |&i| i) }
-        });
         self.kept.clear();
-        let mut rest = always_kept.as_slice();
-        for survivor in survivors {
-            while let [first, others @ ..] = rest
-                && first.outranks(&survivor)
-            {
-                self.kept.push(first.index);
-                rest = others;
-            }
-            self.kept.push(survivor.index);
-        }
-        self.kept.extend(rest.iter().map(|kept| kept.index));
+        let survivors = survivors.iter().map(|survivor| (survivor, ()));
+        self.host.in_order(survivors, f32::NEG_INFINITY, |kept, _| self.kept.push(kept.index));
         if self.max_detections != 0 {
             self.kept.truncate(self.max_detections);
         }

@@ -11,7 +11,7 @@ use super::NmsError;
 use super::box_input::BoxInput;
 use crate::decoder::MAX_CLASSES;
 use crate::device::{Device, Stream};
-use crate::engine::{EngineError, MAX_ANGLE, MAX_BOX_SIDE};
+use crate::engine::{Detection, EngineError, MAX_ANGLE, MAX_BOX_SIDE};
 use crate::geometry::{Corners, OrientedBox};
 use crate::tensor::{DeviceSlice, Elements, Resident, Shape, Storage, TensorView, with_elements};
 
@@ -23,7 +23,7 @@ pub(super) struct Ranked {
 }
 
 impl Ranked {
-    pub fn outranks(&self, other: &Self) -> bool {
+    fn outranks(&self, other: &Self) -> bool {
         self.score > other.score || (self.score == other.score && self.index < other.index)
     }
 
@@ -44,18 +44,22 @@ pub(super) struct HostBoxes {
     /// The rows of the method's column.
     pub rows: Vec<f32>,
     /// Their indices; empty if they are all boxes.
-    pub indices: Vec<u32>,
+    indices: Vec<u32>,
     /// The other boxes, best first.
-    pub always_kept: Vec<Ranked>,
+    always_kept: Vec<Ranked>,
     /// The number of each group.
     group_numbers: HashMap<i64, i32>,
-    /// Copies of arrays that are in device memory.
-    pub downloads: [Vec<u64>; 4],
 }
 
+/// Copies of tensors that are in device memory: of boxes, scores, groups and the column.
+pub(super) type Downloads = [Vec<u64>; 4];
+
 impl HostBoxes {
-    pub fn fill(&mut self, input: &BoxInput<'_, '_>) -> Result<(), NmsError> {
-        let [of_boxes, of_scores, of_groups, of_column] = &mut self.downloads;
+    pub fn fill(
+        &mut self,
+        input: &BoxInput<'_, '_>,
+        [of_boxes, of_scores, of_groups, of_column]: &mut Downloads,
+    ) -> Result<(), NmsError> {
         let boxes = HostNumbers::new(input.boxes, of_boxes)?;
         let scores = HostNumbers::new(input.scores, of_scores)?;
         let groups = input.groups.map(|groups| HostNumbers::new(groups, of_groups)).transpose()?;
@@ -103,6 +107,30 @@ impl HostBoxes {
             self.take_out(width);
         }
         Ok(())
+    }
+
+    /// The index among all boxes of one that an engine took.
+    pub fn index(&self, anchor: u32) -> u32 {
+        self.indices.get(anchor as usize).copied().unwrap_or(anchor)
+    }
+
+    /// Calls `add` with the survivors of an engine, and with the boxes that it did not take whose scores are at least
+    /// `least`, best first.
+    pub fn in_order<'s, T>(
+        &self,
+        survivors: impl Iterator<Item = (&'s Detection, T)>,
+        least: f32,
+        mut add: impl FnMut(Ranked, Option<(&'s Detection, T)>),
+    ) {
+        let mut rest = self.always_kept.iter().filter(|it| it.score >= least).peekable();
+        for (survivor, of) in survivors {
+            let ranked = Ranked { score: survivor.score, index: self.index(survivor.anchor) };
+            while let Some(other) = rest.next_if(|it| it.outranks(&ranked)) {
+                add(*other, None);
+            }
+            add(ranked, Some((survivor, of)));
+        }
+        rest.for_each(|other| add(*other, None));
     }
 
     /// Moves the boxes that overlap no other from the arrays to `always_kept`.

@@ -104,54 +104,44 @@ impl BoxNms {
         params.check()?;
         lay_out(&mut self.layout, &input, input.count);
         self.engine.supports(&self.layout, &params)?;
-        self.host.fill(&input)?;
+        self.host.fill(&input, &mut self.downloads)?;
 
-        let (cpu, result) = (&mut self.cpu, &mut self.merged);
-        let HostBoxes { numbers, scores, classes, rows, indices, always_kept, downloads, .. } =
-            &mut self.host;
-        let [of_boxes, _, of_classes, _] = downloads;
+        let (cpu, result, host) = (&mut self.cpu, &mut self.merged, &self.host);
+        let HostBoxes { numbers, scores, classes, rows, .. } = host;
+        let [of_boxes, _, of_classes, _] = &mut self.downloads;
         let input_boxes = HostNumbers::new(input.boxes, of_boxes)?;
         let input_classes =
             input.groups.map(|classes| HostNumbers::new(classes, of_classes)).transpose()?;
-        let original = |index: u32| indices.get(index as usize).copied().unwrap_or(index);
         result.truncate(0);
-        let mut add = |index: u32, corners: [f32; 4], score: f32, merged: &[u32]| {
+        let unchanged =
+            |index: usize| [0, 1, 2, 3].map(|number| input_boxes.0.to_f32(index * 4 + number));
+        let add = |kept: Ranked, survivor: Option<(&Detection, &[u32])>| {
+            let index = kept.index as usize;
+            let (corners, merged) = match survivor {
+                Some((&Detection { x1, y1, x2, y2, .. }, merged)) => ([x1, y1, x2, y2], merged),
+                None => (unchanged(index), &[][..]),
+            };
             result.boxes.push(corners);
-            result.scores.push(score);
-            result.keepers.push(index);
-            result.classes.extend(input_classes.as_ref().map(|it| it.integer(index as usize)));
-            result.merged.extend(merged.iter().map(|&index| original(index)));
+            result.scores.push(kept.score);
+            result.keepers.push(kept.index);
+            result.classes.extend(input_classes.as_ref().map(|it| it.integer(index)));
+            result.merged.extend(merged.iter().map(|&anchor| host.index(anchor)));
             result.merged_ends.push(result.merged.len());
-        };
-        let is_kept = |score: f32| score >= self.score_threshold;
-        let mut rest = always_kept.iter().filter(|ranked| is_kept(ranked.score)).peekable();
-        let unchanged = |index: u32| {
-            [0, 1, 2, 3].map(|number| input_boxes.0.to_f32(index as usize * 4 + number))
-        };
-        let mut add_survivor = |survivor: &Detection, merged: &[u32]| {
-            let &Detection { x1, y1, x2, y2, score, anchor, .. } = survivor;
-            let index = original(anchor);
-            while let Some(other) = rest.next_if(|it| it.outranks(&Ranked { score, index })) {
-                add(other.index, unchanged(other.index), other.score, &[]);
-            }
-            add(index, [x1, y1, x2, y2], score, merged);
         };
 
         // Candidates below the threshold are the last ones in descending rank. A limit of 0
         // candidates would mean no limit.
-        let candidates = scores.iter().filter(|&&score| is_kept(score)).count();
-        params.max_candidates = candidates;
+        let least = self.score_threshold;
+        params.max_candidates = scores.iter().filter(|&&score| score >= least).count();
         let (corners, _) = numbers.as_chunks();
         let boxes = Boxes { corners, scores, classes, rows };
-        if params.method.only_suppresses() && candidates > 0 {
-            let survivors = cpu.suppress_boxes(&boxes, &params);
-            survivors.iter().for_each(|survivor| add_survivor(survivor, &[]));
-        } else if candidates > 0 {
-            let survivors = cpu.merge_boxes(&boxes, &params).survivors();
-            survivors.for_each(|(survivor, merged)| add_survivor(survivor, merged));
-        }
-        for other in rest {
-            add(other.index, unchanged(other.index), other.score, &[]);
+        if params.max_candidates == 0 {
+            host.in_order(std::iter::empty(), least, add);
+        } else if params.method.only_suppresses() {
+            let survivors = cpu.suppress_boxes(&boxes, &params).iter();
+            host.in_order(survivors.map(|survivor| (survivor, &[][..])), least, add);
+        } else {
+            host.in_order(cpu.merge_boxes(&boxes, &params).survivors(), least, add);
         }
         if self.max_detections != 0 {
             self.merged.truncate(self.max_detections);

@@ -8,7 +8,7 @@ use super::notice::{Finding, Notice, Unread};
 use super::{Facts, Settings};
 use crate::decoder::layout::{Activation, Column, Group, Reference};
 use crate::decoder::model_family::ModelFamily;
-use crate::decoder::{self, Choice, Options, Reason, Scores};
+use crate::decoder::{self, Choice, Options, Reason, Scores, misread};
 use crate::engine::ClassThresholds;
 use crate::tensor::TensorView;
 
@@ -38,12 +38,12 @@ pub(super) fn notices(
 /// The notices that follow from the numbers of the first buffer, which are copied from device memory if that can be mapped.
 pub(super) fn number_notices(choice: &Choice, tensors: &[TensorView<'_>]) -> Vec<Notice> {
     let (decoder, group) = (choice.decoder.name(), &choice.layout.groups[0]);
-    let corners = decoder::misread_corners(tensors, choice).map(|(corners, all)| {
+    let corners = misread::misread_corners(tensors, choice).map(|(corners, all)| {
         let tensor = tensors[group.boxes.tensor].to_string();
         let has_offsets = group.reference != Reference::None;
         Finding::Corners { decoder, tensor, corners, all, has_offsets }
     });
-    let scores = decoder::are_probabilities(tensors, choice).then(|| {
+    let scores = misread::are_probabilities(tensors, choice).then(|| {
         let tensor = tensors[group.scores.tensor].to_string();
         Finding::Probabilities { decoder, tensor }
     });
@@ -57,12 +57,12 @@ fn check_decoder(choice: &Choice, facts: &Facts<'_>, options: Options) -> Option
     // It is not known of every model whether it selects the detections itself.
     let is_of = |family: &ModelFamily| {
         family.has_decoder(decoder)
-            || (layout.anchors() <= decoder::FEW_ROWS && family.has_end_to_end_decoder(decoder))
+            || (layout.anchors() <= misread::FEW_ROWS && family.has_end_to_end_decoder(decoder))
     };
     if let Some(family) = family.filter(|family| !is_of(family)) {
         return Some(Finding::Family { decoder, family });
     }
-    if let Some((tensor, other)) = decoder::contradicting_id(tensors, choice, options) {
+    if let Some((tensor, other)) = misread::contradicting_id(tensors, choice, options) {
         let (tensor, other) = (tensor.to_string(), other.name());
         return Some(Finding::Id { decoder, tensor, other });
     }
@@ -77,7 +77,7 @@ fn check_decoder(choice: &Choice, facts: &Facts<'_>, options: Options) -> Option
     // One label fits many readings.
     let is_certain =
         is_confirmed && (classes > 1 || *reason == Reason::Id || options.num_classes == 1);
-    if let Some(other) = decoder::few_rows(choice).filter(|other| !is_certain && is_read(other)) {
+    if let Some(other) = misread::few_rows(choice).filter(|other| !is_certain && is_read(other)) {
         let rows = layout.anchors();
         let tensor = tensors[layout.groups[0].boxes.tensor].to_string();
         return Some(Finding::FewRows { decoder, tensor, rows, classes, other });
@@ -89,7 +89,7 @@ fn check_decoder(choice: &Choice, facts: &Facts<'_>, options: Options) -> Option
     if layout.has_rows_without_objectness() && layout.score.components == 81 {
         return Some(Finding::CocoColumns { decoder, tensor: tensor() });
     }
-    if !decoder::may_be_end_to_end(choice, options) {
+    if !misread::may_be_end_to_end(choice, options) {
         return None;
     }
     let tensor = tensor();
@@ -142,7 +142,7 @@ fn check_steps(choice: &Choice, tensors: &[TensorView<'_>]) -> Option<Finding> {
 fn check_unread_tensors(choice: &Choice, tensors: &[TensorView<'_>]) -> Option<Finding> {
     let Choice { decoder: of, layout, reason } = choice;
     let decoder = of.name();
-    if let Some(tensor) = decoder::unread_level(tensors, layout) {
+    if let Some(tensor) = misread::unread_level(tensors, layout) {
         let (tensor, unread) = (tensor.to_string(), Unread::Stride);
         return Some(Finding::UnreadTensor { decoder, tensor, unread });
     }
@@ -185,7 +185,7 @@ fn check_unread_tensors(choice: &Choice, tensors: &[TensorView<'_>]) -> Option<F
 fn check_queries(choice: &Choice, tensors: &[TensorView<'_>]) -> Option<Finding> {
     let Choice { decoder, layout, .. } = choice;
     let (decoder, queries, classes) = (decoder.name(), layout.anchors(), layout.classes);
-    if !decoder::has_many_queries(choice) {
+    if !misread::has_many_queries(choice) {
         return None;
     }
     let tensor = tensors[layout.groups[0].scores.tensor].to_string();

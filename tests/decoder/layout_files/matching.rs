@@ -109,7 +109,7 @@ fn many_tensors_of_one_shape_are_matched_quickly() {
 fn rows_of_six_numbers_with_another_decoder_may_be_end_to_end() {
     let may_be = |name: &str, shape: &[usize], options: Options| {
         let choice = choose(&[("out", shape)], name, options).unwrap();
-        decoder::may_be_end_to_end(&choice, options)
+        decoder::misread::may_be_end_to_end(&choice, options)
     };
     let unknown = Options::default();
     for shape in [&[1, 300, 6][..], &[1, 8400, 6]] {

@@ -102,7 +102,6 @@ impl Readings {
             options,
             assignment: Assignment::new(),
             steps: 0,
-            fits: 0,
             readings: &mut readings,
         };
         search.assign();
@@ -127,7 +126,6 @@ struct Search<'s, 't> {
     options: Options,
     assignment: Assignment,
     steps: usize,
-    fits: usize,
     readings: &'s mut Readings,
 }
 
@@ -140,7 +138,6 @@ impl Search<'_, '_> {
                 Ok(layout) => {
                     self.readings.fits.push(Choice { decoder, layout, reason: Reason::Shape });
                     self.readings.has_several_roles |= roles > 1;
-                    self.fits += 1;
                 }
                 Err(error) => self.add_error(error),
             }
@@ -150,7 +147,7 @@ impl Search<'_, '_> {
             if self.assignment.contains(&index) {
                 continue;
             }
-            if self.steps >= MAX_STEPS || self.fits >= MAX_FITS {
+            if self.steps >= MAX_STEPS || self.readings.fits.len() >= MAX_FITS {
                 self.readings.is_incomplete = true;
                 return;
             }

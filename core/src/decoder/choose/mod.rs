@@ -37,7 +37,7 @@
 
 mod assign;
 mod error;
-mod misread;
+pub mod misread;
 mod offer;
 mod refusal;
 
@@ -47,10 +47,6 @@ pub use self::assign::ONNX_PREFIX;
 pub(super) use self::assign::chosen;
 use self::assign::{Readings, assignment_by_id, assignment_by_index, assignment_by_name, layout};
 pub use self::error::ChoiceError;
-pub use self::misread::{
-    FEW_ROWS, are_probabilities, contradicting_id, few_rows, has_many_queries, may_be_end_to_end,
-    misread_corners, unread_level,
-};
 pub use self::offer::Offers;
 pub(super) use self::refusal::list;
 use self::refusal::{incomplete, no_fit, several_numbers_of_classes};

@@ -30,39 +30,32 @@ impl Description<'_> {
     /// The grids; `None` if they depend on the size of the model's input, which is unknown, and if the description
     /// has no grids.
     pub(super) fn grids(&self, options: Options) -> Option<ArrayVec<Level, MAX_GROUPS>> {
+        let rounding = self.anchors.rounding;
         let level = |index: usize, [columns, rows]: [f32; 2], stride| {
             let (columns, rows) = (columns as usize, rows as usize);
             let anchors = columns.saturating_mul(rows).saturating_mul(self.anchors.per_cell[index]);
             Level { columns, rows, anchors, stride }
         };
+        let of_cells = |(index, &cells): (usize, &u32)| {
+            level(index, [cells as f32; 2], [1.0 / cells as f32; 2])
+        };
+        let of_stride = |(index, &stride): (usize, &u32), size: [f32; 2]| {
+            let stride = stride as f32;
+            let cells = size.map(|side| {
+                let cells = side / stride;
+                let is_down = rounding == CellRounding::Down;
+                (if is_down { cells.floor() } else { cells.ceil() }).clamp(0.0, MAX_CELLS)
+            });
+            let is_fit = rounding == CellRounding::Fit;
+            let fitted = [size[0] / cells[0], size[1] / cells[1]];
+            level(index, cells, if is_fit { fitted } else { [stride; 2] })
+        };
         match &self.anchors.levels {
             Levels::None => None,
-            Levels::Cells(cells) => {
-                let of = |(index, &cells): (usize, &u32)| {
-                    let cells = cells as f32;
-                    level(index, [cells; 2], [1.0 / cells; 2])
-                };
-                Some(cells.iter().enumerate().map(of).collect())
-            }
+            Levels::Cells(cells) => Some(cells.iter().enumerate().map(of_cells).collect()),
             Levels::Strides(strides) => {
                 let size = options.model_size?;
-                let of = |(index, &stride): (usize, &u32)| {
-                    let stride = stride as f32;
-                    let cells = size.map(|side| {
-                        let cells = side / stride;
-                        let cells = match self.anchors.rounding {
-                            CellRounding::Down => cells.floor(),
-                            CellRounding::Up | CellRounding::Fit => cells.ceil(),
-                        };
-                        cells.clamp(0.0, MAX_CELLS)
-                    });
-                    let stride = match self.anchors.rounding {
-                        CellRounding::Down | CellRounding::Up => [stride; 2],
-                        CellRounding::Fit => [size[0] / cells[0], size[1] / cells[1]],
-                    };
-                    level(index, cells, stride)
-                };
-                Some(strides.iter().enumerate().map(of).collect())
+                Some(strides.iter().enumerate().map(|it| of_stride(it, size)).collect())
             }
         }
     }
@@ -314,7 +307,7 @@ impl Description<'static> {
 
     fn is_normalized(&self, tensor: &TensorView<'_>, options: Options) -> bool {
         match self.anchors.levels {
-            Levels::None => options.coordinates.normalized_or(self.boxes.normalized, tensor),
+            Levels::None => options.coordinates.normalized(self.boxes.normalized, tensor),
             // With a grid, boxes have the grid's unit.
             Levels::Strides(_) | Levels::Cells(_) => self.boxes.normalized,
         }

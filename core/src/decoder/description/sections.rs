@@ -118,17 +118,23 @@ impl<'a> Sections<'a> {
 
 /// A row of the section `priors`.
 fn prior(line: usize, text: &str) -> Parsed<[f32; 4]> {
-    let numbers: ArrayVec<f32, 4> = text
-        .split_whitespace()
-        .take(5)
-        .map_while(|word| word.parse().ok().filter(|number: &f32| number.is_finite()))
-        .take(4)
-        .collect();
-    let count = text.split_whitespace().take(5).count();
-    numbers.into_inner().ok().filter(|_| count == 4).ok_or_else(|| {
+    let numbers = numbers::<4>(text, f32::is_finite).and_then(|it| it.into_inner().ok());
+    numbers.ok_or_else(|| {
         let expected = "center x, center y, width and height, separated by spaces";
         DescriptionError::expected(line, "prior", expected, text)
     })
+}
+
+/// Up to `COUNT` numbers, separated by spaces; `None` if there are more, or one is not valid.
+pub(super) fn numbers<const COUNT: usize>(
+    text: &str,
+    is_valid: impl Fn(f32) -> bool,
+) -> Option<ArrayVec<f32, COUNT>> {
+    let mut numbers = ArrayVec::new();
+    for word in text.split_whitespace() {
+        numbers.try_push(word.parse().ok().filter(|&number| is_valid(number))?).ok()?;
+    }
+    Some(numbers)
 }
 
 /// The sections of a kind, in the order of the text.

@@ -32,6 +32,10 @@ pub(super) enum Open {
     Keypoints(usize),
 }
 
+/// The texts of open numbers in counts.
+const OPEN: [(&str, Open); 3] =
+    [("M", Open::Coefficients), ("2K", Open::Keypoints(2)), ("3K", Open::Keypoints(3))];
+
 impl Open {
     /// Returns true if both are coefficients, or both keypoints.
     pub fn has_kind_of(self, other: Self) -> bool {
@@ -49,12 +53,7 @@ impl Count {
     pub fn parse(text: &str) -> Option<Self> {
         let mut count = Self::default();
         for (index, term) in text.split('+').map(str::trim).enumerate() {
-            let open = match term {
-                "M" => Some(Open::Coefficients),
-                "2K" => Some(Open::Keypoints(2)),
-                "3K" => Some(Open::Keypoints(3)),
-                _ => None,
-            };
+            let open = OPEN.iter().find(|(text, _)| *text == term).map(|(_, open)| *open);
             match term {
                 "C" if !count.has_classes => count.has_classes = true,
                 _ if open.is_some() && count.open.is_none() => count.open = open,
@@ -84,17 +83,11 @@ impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let constant = self.constant.to_string();
         let has_other = self.has_classes || self.open.is_some();
-        let open = match self.open {
-            None => None,
-            Some(Open::Coefficients) => Some("M"),
-            Some(Open::Keypoints(2)) => Some("2K"),
-            Some(Open::Keypoints(3)) => Some("3K"),
-            Some(Open::Keypoints(_)) => Some("K"),
-        };
+        let text = |open| OPEN.iter().find(|(_, known)| *known == open).map_or("K", |it| it.0);
         let terms = [
             (self.constant > 0 || !has_other).then_some(constant.as_str()),
             self.has_classes.then_some("C"),
-            open,
+            self.open.map(text),
         ];
         for (index, term) in terms.into_iter().flatten().enumerate() {
             write!(f, "{}{term}", if index > 0 { "+" } else { "" })?;
@@ -119,6 +112,15 @@ enum Axis {
     /// The numbers of an anchor, or of each of its keypoints.
     Numbers(Count),
 }
+
+/// The texts of axes other than numbers.
+const AXES: [(&str, Axis); 5] = [
+    ("N", Axis::Anchors),
+    ("A", Axis::PerCell),
+    ("H", Axis::Rows),
+    ("W", Axis::Columns),
+    ("K", Axis::Points),
+];
 
 impl Axis {
     /// Returns false if it counts the numbers of an anchor.
@@ -152,14 +154,10 @@ impl Pattern {
     pub fn parse(text: &str, per_level: bool) -> Result<Self, &'static str> {
         let mut axes = ArrayVec::new();
         for part in text.split(',').map(str::trim) {
-            let axis = match part {
-                "N" => Axis::Anchors,
-                "A" => Axis::PerCell,
-                "H" => Axis::Rows,
-                "W" => Axis::Columns,
-                "K" => Axis::Points,
-                "1" => continue,
-                _ => {
+            let axis = match AXES.iter().find(|(text, _)| *text == part) {
+                Some((_, axis)) => *axis,
+                None if part == "1" => continue,
+                None => {
                     let count = Count::parse(part).filter(|count| count.least() > 0);
                     Axis::Numbers(count.ok_or(EXPECTED)?)
                 }
@@ -317,13 +315,9 @@ impl fmt::Display for Pattern {
         }
         for (index, axis) in self.axes.iter().enumerate() {
             f.write_str(if index > 0 { "," } else { "" })?;
-            match axis {
-                Axis::Anchors => f.write_str("N")?,
-                Axis::PerCell => f.write_str("A")?,
-                Axis::Rows => f.write_str("H")?,
-                Axis::Columns => f.write_str("W")?,
-                Axis::Points => f.write_str("K")?,
-                Axis::Numbers(count) => write!(f, "{count}")?,
+            match (axis, AXES.iter().find(|(_, known)| known == axis)) {
+                (Axis::Numbers(count), _) => write!(f, "{count}")?,
+                (_, known) => f.write_str(known.map_or("", |it| it.0))?,
             }
         }
         Ok(())

@@ -19,13 +19,8 @@ pub enum Coordinates {
 }
 
 impl Coordinates {
-    /// Returns true if the coordinates of `tensor` are normalized, if its decoder does not define it.
-    pub(in crate::decoder) fn normalized(self, tensor: &TensorView<'_>) -> bool {
-        self.normalized_or(false, tensor)
-    }
-
-    /// Returns true if coordinates are normalized, for a decoder that defines `default`.
-    pub(in crate::decoder) fn normalized_or(self, default: bool, tensor: &TensorView<'_>) -> bool {
+    /// Returns true if the coordinates of `tensor` are normalized. `default` is whether its decoder defines so.
+    pub(in crate::decoder) fn normalized(self, default: bool, tensor: &TensorView<'_>) -> bool {
         match self {
             Self::Auto => default || tensor.id.ends_with("-normalized"),
             Self::Pixels => false,

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use arrayvec::ArrayVec;
 
-use super::super::sections::{Entry, Keys, Parsed};
+use super::super::sections::{Entry, Keys, Parsed, numbers};
 use super::super::shape::{CellOrder, Count};
 use super::super::{AnchorRule, CellRounding, DescriptionError, Levels};
 use super::fields::Fields;
@@ -130,11 +130,8 @@ pub(super) fn read(
 
 /// One factor for each of `groups` levels.
 fn scales(entry: Entry<'_>, groups: usize) -> Parsed<ArrayVec<f32, MAX_GROUPS>> {
-    let words = entry.value.split_whitespace().take(MAX_GROUPS + 1);
-    let scale = |word: &str| word.parse().ok().filter(|scale| (1.0..=2.0).contains(scale));
-    let scales: Option<Vec<f32>> = words.map(scale).collect();
+    let scales = numbers::<MAX_GROUPS>(entry.value, |scale| (1.0..=2.0).contains(&scale));
     let scales = scales.filter(|scales| scales.len() == groups);
-    let scales = scales.and_then(|scales| ArrayVec::try_from(scales.as_slice()).ok());
     scales.ok_or_else(|| entry.error(&format!("{groups} numbers from 1 to 2, one for each level")))
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The section `box`.
 
-use super::super::sections::{Keys, Parsed};
+use super::super::sections::{Keys, Parsed, numbers};
 use super::super::shape::Count;
 use super::super::{BoxFields, DescriptionError, Levels};
 use super::fields::Fields;
@@ -25,10 +25,8 @@ pub(super) fn read(
     keys.refuse("bins", !is_expectation, "transform = expectation")?;
     let mut rule = BoxRule { axes, transform, bins: bins.unwrap_or(1), ..BoxRule::decoded(format) };
     if let Some(entry) = keys.take("variances") {
-        let mut words = entry.value.split_whitespace();
-        let mut number = || words.next()?.parse().ok().filter(|number: &f32| number.is_normal());
-        let numbers = number().and_then(|of_positions| Some([of_positions, number()?]));
-        rule.variances = numbers.filter(|_| words.next().is_none()).ok_or_else(|| {
+        let numbers = numbers::<2>(entry.value, f32::is_normal);
+        rule.variances = numbers.and_then(|it| it.into_inner().ok()).ok_or_else(|| {
             entry.error("two numbers separated by a space, for positions and for sizes")
         })?;
     }
