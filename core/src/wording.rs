@@ -55,8 +55,8 @@ settings! {
 
 impl Setting {
     /// The setting with a value.
-    pub(crate) fn to<T: fmt::Display>(self, value: T) -> Assignment<T> {
-        Assignment { setting: self, value }
+    pub(crate) fn to(self, value: impl fmt::Display) -> String {
+        format!("`{} = {value}`", self.name())
     }
 
     fn name(self) -> &'static str {
@@ -67,18 +67,6 @@ impl Setting {
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}`", self.name())
-    }
-}
-
-/// A setting with a value.
-pub(crate) struct Assignment<T> {
-    setting: Setting,
-    value: T,
-}
-
-impl<T: fmt::Display> fmt::Display for Assignment<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{} = {}`", self.setting.name(), self.value)
     }
 }
 

@@ -44,7 +44,7 @@ use super::{AttachedTensor, InputError, Tensors};
 use crate::bindings::field_name::FieldName;
 use crate::bindings::strings;
 use nmsfilter_core::tensor::{
-    Element, ElementType, MAX_DIMENSIONS, Quantization, Shape, TensorError,
+    Element, ElementType, MAX_DIMENSIONS, Quantization, Shape, TensorError, TensorProblem,
 };
 
 /// The name under which the metadata is registered.
@@ -98,8 +98,9 @@ impl NewTensor {
         shape: &[usize],
         data: gst::Buffer,
     ) -> Result<Self, TensorError> {
-        let shape = Shape::new(shape)
-            .ok_or_else(|| TensorError::Dimensions { id: id.to_owned(), count: shape.len() })?;
+        let shape = Shape::new(shape).ok_or_else(|| {
+            TensorError::new(id, TensorProblem::Dimensions { count: shape.len() })
+        })?;
         Ok(Self { id: id.to_owned(), element, shape, data, model: None, quantization: None })
     }
 
@@ -285,7 +286,8 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
     let dims = typed::<gst::ArrayRef>(&DIMS, value(structure, &DIMS)?)?;
     let dims = dims.as_slice();
     if dims.len() > MAX_DIMENSIONS {
-        return Err(TensorError::Dimensions { id: id.to_owned(), count: dims.len() }.into());
+        let problem = TensorProblem::Dimensions { count: dims.len() };
+        return Err(TensorError::new(id, problem).into());
     }
     let mut shape = [0; MAX_DIMENSIONS];
     for (to, from) in shape.iter_mut().zip(dims) {

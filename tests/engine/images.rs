@@ -7,7 +7,8 @@ use nmsfilter_core::decoder::{self, Field, Options, PlainLayout};
 use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
 use nmsfilter_core::engine::{Cuda, Engine, EngineError, Job, Outcome, Params, Reference};
 use nmsfilter_core::tensor::{
-    DeviceSlice, ElementType, Elements, Images, Shape, Storage, TensorError, TensorView,
+    DeviceSlice, ElementType, Elements, Images, Shape, Storage, TensorError, TensorProblem,
+    TensorView,
 };
 
 use crate::layout::{error, every_engine};
@@ -371,7 +372,7 @@ fn images_in_memories_of_their_own_are_not_read_as_one_tensor() {
     let images = windows();
     let [tensor] = tensor(&[3, 2, 4], &images);
     assert_eq!(tensor.checked_len(), Ok(96));
-    let expected = TensorError::SeparateImages { tensor: "windows (f32 3x2x4)".into() };
+    let expected = TensorError::new("windows (f32 3x2x4)", TensorProblem::SeparateImages);
     assert_eq!(tensor.elements().unwrap_err(), expected);
     assert_eq!(tensor.device().unwrap_err(), expected);
     let image = tensor.image(2).unwrap();

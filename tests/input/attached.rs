@@ -7,7 +7,9 @@ use gst_newer::CustomMeta;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach, remove};
 use half::f16;
-use nmsfilter_core::tensor::{ElementType, Elements, Quantization, Shape, TensorError};
+use nmsfilter_core::tensor::{
+    ElementType, Elements, Quantization, Shape, TensorError, TensorProblem,
+};
 
 use crate::support::pipeline::{init, intercept, parse, run, watch};
 
@@ -227,10 +229,8 @@ fn a_tensor_of_a_type_that_cannot_be_read_is_left_to_the_decoder() {
         let buffer = foreign(|s| s.set("type", name));
         let attached = Tensors::of(&buffer).unwrap();
         assert_eq!(attached.views()[0].to_string(), format!("foreign ({name} 2)"));
-        assert!(matches!(
-            attached.views()[0].elements().unwrap_err(),
-            TensorError::ElementType { .. }
-        ));
+        let error = attached.views()[0].elements().unwrap_err();
+        assert_eq!(error.problem, TensorProblem::ElementType);
     }
 }
 
@@ -326,16 +326,16 @@ fn read_error(buffer: &gst::BufferRef) -> TensorError {
 #[test]
 fn memory_that_does_not_fit_the_shape_cannot_be_read() {
     let short = foreign(|s| s.set("dims", gst::Array::new([3u64])));
-    assert!(matches!(read_error(&short), TensorError::TooShort { needed: 12, held: 8, .. }));
+    assert_eq!(read_error(&short).problem, TensorProblem::TooShort { needed: 12, held: 8 });
     let huge = foreign(|s| s.set("dims", gst::Array::new([u64::MAX / 2, 4])));
-    assert!(matches!(read_error(&huge), TensorError::TooLarge { .. }));
+    assert_eq!(read_error(&huge).problem, TensorProblem::TooLarge);
     let odd = foreign(|s| {
         let whole = gst::Buffer::with_size(64).unwrap();
         let part = whole.copy_region(gst::BufferCopyFlags::MEMORY, 1..9).unwrap();
         s.set("data", part);
     });
     let error = read_error(&odd);
-    assert!(matches!(error, TensorError::Misaligned { align: 4, .. }));
+    assert_eq!(error.problem, TensorProblem::Misaligned { align: 4 });
     let expected = "no multiple of 4 bytes; copy the elements to memory that is aligned";
     assert!(error.to_string().contains(expected), "{error}");
 }

@@ -188,7 +188,7 @@ fn roles_with_ids(decoder: &'static Decoder) -> impl Iterator<Item = Vec<&'stati
 fn every_id_of_a_model_with_one_output_is_a_group_of_the_template() {
     crate::support::needs::needs!(tensor_caps);
     for decoder in decoders() {
-        for roles in roles_with_ids(*decoder).filter(|roles| roles.len() == 1) {
+        for roles in roles_with_ids(decoder).filter(|roles| roles.len() == 1) {
             for id in roles[0] {
                 let has_group = GROUPS.iter().any(|group| group.id == *id);
                 assert_eq!(has_group, !matches!(decoder.family.groups, Groups::None), "{id}");
@@ -201,7 +201,7 @@ fn every_id_of_a_model_with_one_output_is_a_group_of_the_template() {
 fn the_tensors_of_each_group_of_the_template_are_those_of_a_decoder() {
     crate::support::needs::needs!(tensor_caps);
     for group in GROUPS.iter() {
-        let is_read = decoders().iter().flat_map(|it| roles_with_ids(*it)).any(|roles| {
+        let is_read = decoders().iter().flat_map(|it| roles_with_ids(it)).any(|roles| {
             roles.len() == group.tensors.len()
                 && roles.iter().all(|ids| group.tensors.iter().any(|t| ids.contains(&t.id)))
         });

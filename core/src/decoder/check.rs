@@ -41,33 +41,32 @@ pub(super) fn check_element_type(tensor: &TensorView<'_>) -> Result<(), LayoutEr
     }
 }
 
+/// A tensor, and a number that follows from its shape.
+type Counted<'t, 'v> = (&'t TensorView<'v>, usize);
+
+/// The error for tensors with different numbers.
+pub(super) fn differ(
+    of: fn((String, usize), (String, usize)) -> LayoutError,
+    first: Counted<'_, '_>,
+    second: Counted<'_, '_>,
+) -> LayoutError {
+    of((first.0.to_string(), first.1), (second.0.to_string(), second.1))
+}
+
 /// Checks that both tensors have equally many boxes.
 pub(super) fn check_lengths(
-    (boxes, box_count): (&TensorView<'_>, usize),
-    (scores, score_count): (&TensorView<'_>, usize),
+    boxes: Counted<'_, '_>,
+    scores: Counted<'_, '_>,
 ) -> Result<(), LayoutError> {
-    if box_count == score_count {
-        return Ok(());
-    }
-    let (boxes, scores) = (boxes.to_string(), scores.to_string());
-    Err(LayoutError::Lengths { boxes, box_count, scores, score_count })
+    if boxes.1 == scores.1 { Ok(()) } else { Err(differ(LayoutError::Lengths, boxes, scores)) }
 }
 
 /// Checks that both tensors have equally many images.
 pub(super) fn check_images(
-    boxes: (&TensorView<'_>, usize),
-    scores: (&TensorView<'_>, usize),
+    boxes: Counted<'_, '_>,
+    scores: Counted<'_, '_>,
 ) -> Result<(), LayoutError> {
-    if boxes.1 == scores.1 { Ok(()) } else { Err(wrong_images(boxes, scores)) }
-}
-
-/// The error for tensors with different numbers of images.
-pub(super) fn wrong_images(
-    (boxes, box_images): (&TensorView<'_>, usize),
-    (scores, score_images): (&TensorView<'_>, usize),
-) -> LayoutError {
-    let (boxes, scores) = (boxes.to_string(), scores.to_string());
-    LayoutError::Images { boxes, box_images, scores, score_images }
+    if boxes.1 == scores.1 { Ok(()) } else { Err(differ(LayoutError::Images, boxes, scores)) }
 }
 
 /// Checks that there are as many classes as are set, if a number is set.

@@ -69,7 +69,7 @@ impl fmt::Display for ModelFamily {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "they are of {}: ", self.name)?;
         let set: Vec<String> =
-            decoders_for(self.task).map(|name| Setting::Decoder.to(name).to_string()).collect();
+            decoders_for(self.task).map(|name| Setting::Decoder.to(name)).collect();
         match set.is_empty() {
             true => write!(f, "set {}", Setting::Decoder.to(classifier::NAME)),
             false => write!(f, "set {}", set.join(" or ")),

@@ -16,7 +16,7 @@ use crate::decoder::layout::{
 };
 use crate::decoder::{MAX_CLASSES, MAX_INPUTS};
 use crate::geometry::{FrameMap, Overlap};
-use crate::tensor::{HostImages, TensorError, TensorView};
+use crate::tensor::{HostImages, TensorError, TensorProblem, TensorView};
 
 /// Checks that indices fit in 32 bits, and that every element that `layout` addresses is within the
 /// shape of its tensor. Reads no elements but numbers of images and, unless there is an error, does not allocate.
@@ -72,7 +72,9 @@ fn check_image_numbers(tensors: &[TensorView<'_>], layout: &Layout) -> Result<()
     let Some(field) = layout.image.filter(|_| layout.anchors() > 0) else { return Ok(()) };
     let tensor = &tensors[field.tensor];
     let on_device = |error| match error {
-        TensorError::NotOnHost { tensor } => EngineError::ImagesOnDevice { tensor },
+        TensorError { tensor, problem: TensorProblem::NotOnHost } => {
+            EngineError::ImagesOnDevice { tensor }
+        }
         error => error.into(),
     };
     let host = HostImages::new(tensor).map_err(on_device)?;
@@ -288,10 +290,8 @@ fn check_field(
         index: field.tensor,
         tensors: tensors.len(),
     })?;
-    let elements = tensor
-        .shape
-        .elements()
-        .ok_or_else(|| TensorError::TooLarge { tensor: tensor.to_string() })?;
+    let elements =
+        tensor.shape.elements().ok_or_else(|| TensorError::new(tensor, TensorProblem::TooLarge))?;
     if anchors == 0 {
         return Ok(());
     }

@@ -5,95 +5,85 @@ use super::MAX_DIMENSIONS;
 
 /// The reason why a tensor cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("tensor {tensor}: {problem}")]
+pub struct TensorError {
+    /// The tensor, as displayed.
+    pub tensor: String,
+    /// What is wrong with it.
+    pub problem: TensorProblem,
+}
+
+impl TensorError {
+    /// The error of this tensor.
+    pub fn new(tensor: impl std::fmt::Display, problem: TensorProblem) -> Self {
+        Self { tensor: tensor.to_string(), problem }
+    }
+}
+
+/// What is wrong with a tensor.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum TensorError {
+pub enum TensorProblem {
     /// The memory is smaller than the shape requires.
     #[error(
-        "tensor {tensor}: its shape needs {needed} bytes, but its memory holds {held}; \
+        "its shape needs {needed} bytes, but its memory holds {held}; \
          correct the shape or the memory"
     )]
     TooShort {
-        /// The tensor, as displayed.
-        tensor: String,
         /// The number of bytes that the shape and the element type require.
         needed: usize,
         /// The number of bytes of the memory.
         held: usize,
     },
     /// The number of bytes of the shape overflows `usize`.
-    #[error("tensor {tensor}: its dimensions multiply to more elements than memory can hold")]
-    TooLarge {
-        /// The tensor, as displayed.
-        tensor: String,
-    },
+    #[error("its dimensions multiply to more elements than memory can hold")]
+    TooLarge,
     /// The number of memories of images is not the first dimension.
     #[error(
-        "tensor {tensor}: expected its first dimension to be the number of images, but there are \
+        "expected its first dimension to be the number of images, but there are \
          memories of {held}; correct the shape, or pass a memory for each image"
     )]
     ImageCount {
-        /// The tensor, as displayed.
-        tensor: String,
         /// The number of images that have a memory.
         held: usize,
     },
     /// The images are in separate allocations, and all of them are to be read as one.
     #[error(
-        "tensor {tensor}: its images are in separate allocations and cannot be read as one; \
+        "its images are in separate allocations and cannot be read as one; \
          read each image by itself (TensorView::image)"
     )]
-    SeparateImages {
-        /// The tensor, as displayed.
-        tensor: String,
-    },
+    SeparateImages,
     /// The shape has more dimensions than [`MAX_DIMENSIONS`].
-    #[error("tensor {id}: expected at most {MAX_DIMENSIONS} dimensions, got {count}")]
+    #[error("expected at most {MAX_DIMENSIONS} dimensions, got {count}")]
     Dimensions {
-        /// The tensor's id.
-        id: String,
         /// The number of dimensions.
         count: usize,
     },
     /// The element type cannot be read.
-    #[error(
-        "tensor {tensor}: expected elements of type f32, f16, i8, u8, i32 or i64; convert it upstream"
-    )]
-    ElementType {
-        /// The tensor, as displayed.
-        tensor: String,
-    },
+    #[error("expected elements of type f32, f16, i8, u8, i32 or i64; convert it upstream")]
+    ElementType,
     /// The metadata has no memory.
-    #[error("tensor {tensor}: its metadata carries no memory; attach the elements with it")]
-    Missing {
-        /// The tensor, as displayed.
-        tensor: String,
-    },
+    #[error("its metadata carries no memory; attach the elements with it")]
+    Missing,
     /// The memory does not start at a multiple of the element size.
     #[error(
-        "tensor {tensor}: its memory starts at an address that is no multiple of {align} bytes; \
+        "its memory starts at an address that is no multiple of {align} bytes; \
          copy the elements to memory that is aligned for their type"
     )]
     Misaligned {
-        /// The tensor, as displayed.
-        tensor: String,
         /// The required alignment in bytes.
         align: usize,
     },
     /// The memory could not be mapped.
-    #[error("tensor {tensor}: its memory cannot be mapped for reading: {cause}")]
+    #[error("its memory cannot be mapped for reading: {cause}")]
     Map {
-        /// The tensor, as displayed.
-        tensor: String,
         /// The cause.
         cause: String,
     },
     /// The CPU cannot read the tensor, because it is in device memory that cannot be mapped to host memory.
     #[error(
-        "tensor {tensor}: it is in device memory, which the CPU cannot read; \
+        "it is in device memory, which the CPU cannot read; \
          use the backend cuda, or pass the tensor in host memory"
     )]
-    NotOnHost {
-        /// The tensor, as displayed.
-        tensor: String,
-    },
+    NotOnHost,
 }

@@ -17,7 +17,7 @@ use std::fmt;
 
 pub(crate) use element::with_elements;
 pub use element::{Element, ElementType, Elements, Quantization};
-pub use error::TensorError;
+pub use error::{TensorError, TensorProblem};
 pub use shape::{MAX_DIMENSIONS, Shape};
 pub use storage::{DeviceSlice, Images, Mappable, Storage};
 
@@ -85,25 +85,22 @@ impl<'a> TensorView<'a> {
     /// If the shape overflows, the element type cannot be read, or the memory is missing or
     /// smaller than the shape claims; if the first dimension is not the number of images.
     pub fn checked_len(&self) -> Result<usize, TensorError> {
-        let tensor = || self.to_string();
-        let size =
-            self.element.size().ok_or_else(|| TensorError::ElementType { tensor: tensor() })?;
-        let needed = self
-            .shape
-            .elements()
-            .and_then(|n| n.checked_mul(size))
-            .ok_or_else(|| TensorError::TooLarge { tensor: tensor() })?;
+        let size = self.element.size().ok_or_else(|| self.error(TensorProblem::ElementType))?;
+        let needed = self.shape.elements().and_then(|elements| elements.checked_mul(size));
+        let needed = needed.ok_or_else(|| self.error(TensorProblem::TooLarge))?;
         if let Storage::Images(images) = self.storage {
             let held = images.count();
             if self.shape.first() != Some(&held) {
-                return Err(TensorError::ImageCount { tensor: tensor(), held });
+                return Err(self.error(TensorProblem::ImageCount { held }));
             }
             for index in 0..held {
-                self.image(index).ok_or_else(|| self.separate_images_error())?.checked_len()?;
+                self.image(index)
+                    .ok_or_else(|| self.error(TensorProblem::SeparateImages))?
+                    .checked_len()?;
             }
             return Ok(needed);
         }
-        let held = self.storage.size().ok_or_else(|| TensorError::Missing { tensor: tensor() })?;
+        let held = self.storage.size().ok_or_else(|| self.error(TensorProblem::Missing))?;
         self.check_len(needed, held)?;
         Ok(needed)
     }
@@ -178,17 +175,16 @@ impl<'a> TensorView<'a> {
     /// # Errors
     /// The errors of [`elements`](Self::elements).
     pub fn host_bytes(&self, needed: usize) -> Result<&'a [u8], TensorError> {
-        let tensor = || self.to_string();
         let bytes = match self.storage {
-            Storage::Images(_) => return Err(self.separate_images_error()),
+            Storage::Images(_) => return Err(self.error(TensorProblem::SeparateImages)),
             // An empty buffer has no memory to map.
             _ if needed == 0 => &[],
             Storage::Host(bytes) => bytes,
             Storage::Mappable(memory) => {
-                memory.map_host().map_err(|cause| TensorError::Map { tensor: tensor(), cause })?
+                memory.map_host().map_err(|cause| self.error(TensorProblem::Map { cause }))?
             }
-            Storage::Device(_) => return Err(TensorError::NotOnHost { tensor: tensor() }),
-            Storage::Missing => return Err(TensorError::Missing { tensor: tensor() }),
+            Storage::Device(_) => return Err(self.error(TensorProblem::NotOnHost)),
+            Storage::Missing => return Err(self.error(TensorProblem::Missing)),
         };
         // The mapped size can differ from the size that was known before.
         self.check_len(needed, bytes.len())?;
@@ -201,10 +197,10 @@ impl<'a> TensorView<'a> {
     fn device_slice(&self, needed: usize) -> Result<Option<DeviceSlice>, TensorError> {
         let slice = match self.storage {
             Storage::Device(slice) => Some(slice),
-            Storage::Mappable(memory) => memory
-                .map_device()
-                .map_err(|cause| TensorError::Map { tensor: self.to_string(), cause })?,
-            Storage::Images(_) => return Err(self.separate_images_error()),
+            Storage::Mappable(memory) => {
+                memory.map_device().map_err(|cause| self.error(TensorProblem::Map { cause }))?
+            }
+            Storage::Images(_) => return Err(self.error(TensorProblem::SeparateImages)),
             Storage::Host(_) | Storage::Missing => None,
         };
         if let Some(slice) = slice {
@@ -214,13 +210,13 @@ impl<'a> TensorView<'a> {
         Ok(slice)
     }
 
-    fn separate_images_error(&self) -> TensorError {
-        TensorError::SeparateImages { tensor: self.to_string() }
+    fn error(&self, problem: TensorProblem) -> TensorError {
+        TensorError::new(self, problem)
     }
 
     fn check_len(&self, needed: usize, held: usize) -> Result<(), TensorError> {
         if held < needed {
-            Err(TensorError::TooShort { tensor: self.to_string(), needed, held })
+            Err(self.error(TensorProblem::TooShort { needed, held }))
         } else {
             Ok(())
         }
@@ -231,7 +227,7 @@ impl<'a> TensorView<'a> {
         if address.is_multiple_of(align as u64) {
             Ok(())
         } else {
-            Err(TensorError::Misaligned { tensor: self.to_string(), align })
+            Err(self.error(TensorProblem::Misaligned { align }))
         }
     }
 }
@@ -285,7 +281,7 @@ impl<'t, 'a> HostImages<'t, 'a> {
             Some(elements) => Ok(elements),
             None => {
                 let image = self.tensor.image(index);
-                image.ok_or_else(|| self.tensor.separate_images_error())?.elements()
+                image.ok_or_else(|| self.tensor.error(TensorProblem::SeparateImages))?.elements()
             }
         }
     }

@@ -10,7 +10,7 @@ use super::recording::RecordingError;
 use super::{RawType, csv};
 use gstnmsfilter::file::{read, text};
 use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::tensor::{ElementType, Shape, TensorError};
+use gstnmsfilter::tensor::{ElementType, Shape, TensorError, TensorProblem};
 
 /// Maximum size of a file in bytes.
 const MAX_FILE_SIZE: u64 = 1 << 30;
@@ -187,7 +187,8 @@ fn split_tensors(
     options: &ReadOptions,
 ) -> Result<(NewTensor, u64), RecordingError> {
     let id = options.tensor_id.clone().unwrap_or_else(|| name_without_extension(path));
-    let too_large = || TensorError::TooLarge { tensor: format!("{id} ({element} {shape})") };
+    let too_large =
+        || TensorError::new(format!("{id} ({element} {shape})"), TensorProblem::TooLarge);
     let needed = bytes_of(element, &shape).ok_or_else(too_large)?;
     let held = bytes.len();
     let (file, dims) = (path.to_owned(), shape.to_string());

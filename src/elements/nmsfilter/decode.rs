@@ -25,7 +25,7 @@ use nmsfilter_core::engine::{
 };
 use nmsfilter_core::geometry::{Mapping, MappingError};
 use nmsfilter_core::reading::{BoxReading, Output};
-use nmsfilter_core::tensor::TensorError;
+use nmsfilter_core::tensor::{TensorError, TensorProblem};
 
 /// Decodes images, and keeps memory for the next buffer.
 pub(super) struct FrameDecoder {
@@ -245,8 +245,13 @@ impl FrameDecoder {
     /// Returns true if tensors cannot be read because they were in the memory of a GPU that has failed less than a
     /// second ago. Upstream elements need that time to notice the failure, too.
     fn is_lost_with_gpu(&self, error: &FrameError) -> bool {
-        matches!(error, FrameError::Engine(EngineError::Tensor(TensorError::Map { .. })))
-            && self.gpu_failed.is_some_and(|failed| self.now - failed < SECOND)
+        matches!(
+            error,
+            FrameError::Engine(EngineError::Tensor(TensorError {
+                problem: TensorProblem::Map { .. },
+                ..
+            }))
+        ) && self.gpu_failed.is_some_and(|failed| self.now - failed < SECOND)
     }
 }
 

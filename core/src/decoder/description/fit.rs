@@ -12,7 +12,7 @@ use super::open::{KnownModel, divide};
 use super::prototypes::PrototypeImages;
 use super::shape::{Known, OpenNumber, Pattern, Placed};
 use super::{Description, FewerAnchors, FieldRule, Levels, TensorRule};
-use crate::decoder::check::{check_element_type, wrong_batch, wrong_images};
+use crate::decoder::check::{check_element_type, differ, wrong_batch};
 use crate::decoder::layout::{LayoutError, MAX_GROUPS};
 use crate::decoder::{MAX_INPUTS, Options};
 use crate::tensor::TensorView;
@@ -25,12 +25,6 @@ pub(in crate::decoder) struct Fitted {
     /// Another number that the shapes leave open, in the only section that leaves one open.
     pub(super) open: Option<OpenNumber>,
     pub(super) prototypes: Option<PrototypeImages>,
-}
-
-/// The number of anchors that a tensor determined.
-struct Found<'t, 'v> {
-    tensor: &'t TensorView<'v>,
-    anchors: usize,
 }
 
 impl Description<'static> {
@@ -97,7 +91,7 @@ impl Description<'static> {
         // The tensor that determined the number of images, and those that determined the number of anchors of each
         // level, or of all.
         let mut first: Option<&TensorView<'_>> = None;
-        let mut found: [Option<Found<'_, '_>>; MAX_GROUPS] = [const { None }; MAX_GROUPS];
+        let mut found: [Option<(&TensorView<'_>, usize)>; MAX_GROUPS] = [None; MAX_GROUPS];
         for (&(section, level), &tensor) in self.sources().iter().zip(tensors) {
             let rule = &self.tensors[section];
             if self.prototypes() == Some(section) {
@@ -121,7 +115,7 @@ impl Description<'static> {
             let expected = match grid {
                 Some(grid) if is_level => Some(grid.anchors),
                 Some(_) => total,
-                None => found[level].as_ref().map(|found| found.anchors),
+                None => found[level].map(|(_, anchors)| anchors),
             };
             let known = Known {
                 anchors: expected,
@@ -131,41 +125,28 @@ impl Description<'static> {
             };
             let images = first.map(|_| fitted.images);
             let classes = fitted.classes.or(known_classes);
-            let has_strides = matches!(self.anchors.levels, Levels::Strides(_));
-            let input = options.model_size.filter(|_| has_strides);
-            let model = KnownModel {
-                decoder: self.name,
-                tensor,
-                classes,
-                prototypes,
-                input,
-                has_order: self.has_order,
-                options,
-            };
+            let model = KnownModel { of: self, tensor, classes, prototypes, options };
             let (images, placed) = match fit(rule, known, images, model) {
                 Ok(fit) => fit,
                 Err(Misfit::Ambiguity(error)) => return Err(error),
                 Err(Misfit::Batch(batch)) => return Err(wrong_batch(tensor, batch)),
                 Err(Misfit::Images(images)) => {
                     let boxes = first.unwrap_or(tensor);
-                    return Err(wrong_images((boxes, fitted.images), (tensor, images)));
+                    let boxes = (boxes, fitted.images);
+                    return Err(differ(LayoutError::Images, boxes, (tensor, images)));
                 }
                 Err(Misfit::Anchors(anchors)) => {
                     let levels = if is_level { level..level + 1 } else { 0..MAX_GROUPS };
                     let grid =
                         self.grid_error(tensor, [anchors, expected.unwrap_or(0)], levels, options);
-                    let other = found[level].as_ref().map(|first| LayoutError::Anchors {
-                        first: first.tensor.to_string(),
-                        first_anchors: first.anchors,
-                        second: tensor.to_string(),
-                        second_anchors: anchors,
-                    });
+                    let (of, anchors) = (found[level], (tensor, anchors));
+                    let other = of.map(|of| differ(LayoutError::Anchors, of, anchors));
                     return Err(grid.or(other).unwrap_or_else(|| self.shape_error(tensor)));
                 }
                 Err(Misfit::Shape) => return Err(self.shape_error(tensor)),
             };
             if rule.shapes.iter().all(Pattern::has_anchors) && found[level].is_none() {
-                found[level] = Some(Found { tensor, anchors: placed.anchors });
+                found[level] = Some((tensor, placed.anchors));
             }
             fitted.classes = fitted.classes.or(placed.classes);
             let is_other = |open: OpenNumber| placed.open.is_some_and(|other| other != open);

@@ -41,59 +41,51 @@ impl Split {
     }
 }
 
-/// The divisions that are possible.
-pub(super) enum Splits {
-    None,
-    One(Split),
-    /// Examples, as displayed.
-    Several(String),
-}
-
-impl Splits {
-    /// The divisions of an anchor's `numbers`, where the known number of classes and shape of keypoints decide. If
-    /// neither does, it is the division of a model for persons, if that is possible.
-    pub fn of(
-        shapes: &[Pattern],
-        numbers: usize,
-        (classes, known): (Option<usize>, Option<KeypointShape>),
-    ) -> Self {
-        let mut counts: Vec<Count> = Vec::new();
-        for count in shapes.iter().map(Pattern::numbers) {
-            if !counts.contains(&count) {
-                counts.push(count);
-            }
+/// The division of an anchor's `numbers`, if there is one, where the known number of classes and shape of keypoints decide.
+/// If neither does, it is the division of a model for persons, if that is possible.
+///
+/// # Errors
+/// If several are possible: examples, as displayed.
+pub(super) fn split(
+    shapes: &[Pattern],
+    numbers: usize,
+    (classes, known): (Option<usize>, Option<KeypointShape>),
+) -> Result<Option<Split>, String> {
+    let mut counts: Vec<Count> = Vec::new();
+    for count in shapes.iter().map(Pattern::numbers) {
+        if !counts.contains(&count) {
+            counts.push(count);
         }
-        let possible = (0..=MAX_CLASSES.min(numbers)).flat_map(|classes_of| {
-            counts.iter().filter_map(move |count| {
-                let Some(Open::Keypoints(components)) = count.open else { return None };
-                let is_number = match (count.has_classes, classes) {
-                    (true, Some(known)) => classes_of == known,
-                    (true, None) => classes_of > 0,
-                    (false, _) => classes_of == 0,
-                };
-                let rest = numbers.checked_sub(count.constant)?.checked_sub(classes_of)?;
-                let split = Split { classes: classes_of, count: rest / components, components };
-                let is_known = known.is_none_or(|known| {
-                    (known.count, known.components) == (split.count, split.components)
-                });
-                let is_whole = rest.is_multiple_of(components);
-                let is_possible = (1..=MAX_KEYPOINTS).contains(&split.count);
-                (is_number && is_known && is_whole && is_possible).then_some(split)
-            })
-        });
-        let possible: Vec<Split> = possible.collect();
-        let of_person = possible.iter().position(|split| split.has_keypoints_of(Split::PERSON));
-        match possible[..] {
-            [] => Self::None,
-            [only] => Self::One(only),
-            _ if possible.contains(&Split::PERSON) => Self::One(Split::PERSON),
-            _ => {
-                let examples = possible.iter().enumerate();
-                let examples =
-                    examples.filter(|(index, _)| *index < 2 || Some(*index) == of_person);
-                let texts: Vec<String> = examples.map(|(_, split)| split.text()).collect();
-                Self::Several(texts.join(", or "))
-            }
+    }
+    let possible = (0..=MAX_CLASSES.min(numbers)).flat_map(|classes_of| {
+        counts.iter().filter_map(move |count| {
+            let Some(Open::Keypoints(components)) = count.open else { return None };
+            let is_number = match (count.has_classes, classes) {
+                (true, Some(known)) => classes_of == known,
+                (true, None) => classes_of > 0,
+                (false, _) => classes_of == 0,
+            };
+            let rest = numbers.checked_sub(count.constant)?.checked_sub(classes_of)?;
+            let split = Split { classes: classes_of, count: rest / components, components };
+            let is_known = known.is_none_or(|known| {
+                (known.count, known.components) == (split.count, split.components)
+            });
+            let is_whole = rest.is_multiple_of(components);
+            let is_possible = (1..=MAX_KEYPOINTS).contains(&split.count);
+            (is_number && is_known && is_whole && is_possible).then_some(split)
+        })
+    });
+    let possible: Vec<Split> = possible.collect();
+    let of_person = possible.iter().position(|split| split.has_keypoints_of(Split::PERSON));
+    match possible[..] {
+        [] => Ok(None),
+        [only] => Ok(Some(only)),
+        _ if possible.contains(&Split::PERSON) => Ok(Some(Split::PERSON)),
+        _ => {
+            let examples = possible.iter().enumerate();
+            let examples = examples.filter(|(index, _)| *index < 2 || Some(*index) == of_person);
+            let texts: Vec<String> = examples.map(|(_, split)| split.text()).collect();
+            Err(texts.join(", or "))
         }
     }
 }

@@ -85,7 +85,7 @@ enum FewerAnchors {
     KnownClasses,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct TensorNames<'a> {
     ids: Vec<Cow<'a, str>>,
     names: Vec<Cow<'a, str>>,

@@ -4,25 +4,22 @@
 //!
 //! In: the number of an anchor's numbers, and known facts about the model. Out: both numbers, if they fit.
 
-use super::keypoints::Splits;
+use super::keypoints::{Split, split};
 use super::prototypes::PrototypeImages;
 use super::shape::{Open, OpenNumber, Pattern, Placed};
+use super::{Description, Levels};
 use crate::decoder::{LayoutError, Options};
 use crate::tensor::TensorView;
 
 /// A tensor, and known facts about its model.
 #[derive(Clone, Copy)]
 pub(super) struct KnownModel<'t> {
-    pub decoder: &'static str,
+    pub of: &'t Description<'static>,
     pub tensor: &'t TensorView<'t>,
     /// The number of classes; `None` if any number fits.
     pub classes: Option<usize>,
     /// The tensor of the prototypes and its shapes; `None` without prototypes, or before their tensor.
     pub prototypes: Option<(&'t TensorView<'t>, &'t [Pattern])>,
-    /// The size of the model's input, if the number of anchors follows from it.
-    pub input: Option<[f32; 2]>,
-    /// True if the first shape of the prototypes has the order of the other tensors.
-    pub has_order: bool,
     pub options: Options,
 }
 
@@ -43,20 +40,13 @@ pub(super) fn divide(
     let mut prototypes = None;
     let number = match (kind, model.prototypes) {
         (Open::Keypoints(components), _) => {
-            match Splits::of(shapes, placed.numbers, (model.classes, model.options.keypoints)) {
-                Splits::One(split) if split.components == components => Some(split.numbers()),
-                Splits::One(_) | Splits::None => None,
-                Splits::Several(readings) => {
-                    let (tensor, decoder) = (model.tensor.to_string(), model.decoder);
-                    let has_num_classes = scores.is_some();
-                    return Err(LayoutError::Keypoints {
-                        tensor,
-                        decoder,
-                        readings,
-                        has_num_classes,
-                    });
-                }
-            }
+            let known = (model.classes, model.options.keypoints);
+            let found = split(shapes, placed.numbers, known).map_err(|readings| {
+                let (tensor, decoder) = (model.tensor.to_string(), model.of.name);
+                let has_num_classes = scores.is_some();
+                LayoutError::Keypoints { tensor, decoder, readings, has_num_classes }
+            })?;
+            found.filter(|it| it.components == components).map(Split::numbers)
         }
         (Open::Coefficients, None) => return Ok(Some(placed)),
         (Open::Coefficients, Some((tensor, shapes))) => {
@@ -65,7 +55,9 @@ pub(super) fn divide(
                     Some(scores) => scores.checked_add(images.channels) == Some(after),
                     None => images.channels < after,
                 };
-                is_number && model.input.is_none_or(|input| images.has_ratio_of(input))
+                let has_strides = matches!(model.of.anchors.levels, Levels::Strides(_));
+                let input = model.options.model_size.filter(|_| has_strides);
+                is_number && input.is_none_or(|input| images.has_ratio_of(input))
             };
             let tensor = (tensor, shapes);
             prototypes = PrototypeImages::find(tensor, is_possible, scores.is_some(), model)?;

@@ -86,10 +86,10 @@ impl PrototypeImages {
             (false, true) => Some(last),
             _ => None,
         };
-        let of_order = Some(first).filter(|_| model.has_order);
+        let of_order = Some(first).filter(|_| model.of.has_order);
         let found = only(&is_of_input).or_else(|| only(&is_usual)).or(of_order);
         found.map(Some).ok_or_else(|| {
-            let (tensor, decoder) = (tensor.to_string(), model.decoder);
+            let (tensor, decoder) = (tensor.to_string(), model.of.name);
             let size = |it: Self| (it.channels, it.width, it.height);
             if size(first) == size(last) {
                 return LayoutError::Channels { tensor, decoder };

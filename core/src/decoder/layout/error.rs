@@ -8,6 +8,9 @@ use crate::wording::Setting::{
     self, Batch, Channels, KeypointShape, ModelSize, NumClasses, Quantization, ScoreActivation,
 };
 
+/// A tensor, as displayed, and a number that follows from its shape.
+type Counted = (String, usize);
+
 crate::texts! {
 /// The reason why tensors do not fit a decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,20 +56,8 @@ pub enum LayoutError {
         classes: Option<usize>,
     },
     /// Two tensors have different numbers of anchors.
-    #[error(
-        "tensor {first} has {first_anchors} anchors, tensor {second} has {second_anchors}; \
-         expected the same number"
-    )]
-    Anchors {
-        /// A tensor, as displayed.
-        first: String,
-        /// The number of anchors by its shape.
-        first_anchors: usize,
-        /// Another tensor, as displayed.
-        second: String,
-        /// The number of anchors by its shape.
-        second_anchors: usize,
-    },
+    #[error("tensor {} has {} anchors, tensor {} has {}; expected the same number", .0.0, .0.1, .1.0, .1.1)]
+    Anchors(Counted, Counted),
     /// The layout file does not have a prior for each anchor.
     #[error(
         "tensor {tensor}: it has {found} anchors, but the layout file has {priors} priors; \
@@ -113,36 +104,18 @@ pub enum LayoutError {
         /// The number of components per box.
         numbers: usize,
     },
-    /// The numbers of boxes and scores differ.
+    /// The numbers of boxes, and of boxes for which the other tensor has scores, differ.
     #[error(
-        "tensor {boxes} has {box_count} boxes, tensor {scores} has scores for {score_count}; \
-         expected one row of scores for each box"
+        "tensor {} has {} boxes, tensor {} has scores for {}; expected one row of scores for each box",
+        .0.0, .0.1, .1.0, .1.1
     )]
-    Lengths {
-        /// The tensor with the boxes, as displayed.
-        boxes: String,
-        /// The number of boxes.
-        box_count: usize,
-        /// The tensor with the scores, as displayed.
-        scores: String,
-        /// The number of boxes for which the tensor has scores.
-        score_count: usize,
-    },
+    Lengths(Counted, Counted),
     /// The batch sizes of boxes and scores differ.
     #[error(
-        "tensor {boxes} is a batch of {box_images}, tensor {scores} one of {score_images}; \
-         expected the same number of images"
+        "tensor {} is a batch of {}, tensor {} one of {}; expected the same number of images",
+        .0.0, .0.1, .1.0, .1.1
     )]
-    Images {
-        /// The tensor with the boxes, as displayed.
-        boxes: String,
-        /// The number of images of the boxes.
-        box_images: usize,
-        /// The tensor with the scores, as displayed.
-        scores: String,
-        /// The number of images of the scores.
-        score_images: usize,
-    },
+    Images(Counted, Counted),
     /// Boxes and scores cannot have this element type.
     #[error(
         "tensor {tensor}: expected elements of type f32 or f16, or i8 or u8 with a scale; convert it upstream"

@@ -88,17 +88,13 @@ fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<TensorRule<'a>> {
         return Err(shape.error("M, or 2K or 3K, in each shape or in none"));
     }
     let count = if per_level { levels.groups() } else { 1 };
-    let mut names = vec![TensorNames::default(); count];
-    if let Some(entry) = keys.take("ids") {
-        for (level, ids) in name_list(entry, of, count)?.into_iter().enumerate() {
-            names[level].ids = ids;
-        }
-    }
-    if let Some(entry) = keys.take("names") {
-        for (level, list) in name_list(entry, of, count)?.into_iter().enumerate() {
-            names[level].names = list;
-        }
-    }
+    let mut list = |key| match keys.take(key) {
+        Some(entry) => name_list(entry, of, count),
+        None => Ok(vec![Vec::new(); count]),
+    };
+    let lists = list("ids")?.into_iter().zip(list("names")?);
+    let mut names: Vec<_> =
+        lists.map(|(ids, names)| TensorNames { ids, names, index: None }).collect();
     if let Some((entry, indices)) = keys.whole_numbers::<MAX_GROUPS>("index", 0..=255)? {
         if has_any_levels {
             return Err(entry.error("a list of strides with positions for each"));
