@@ -68,18 +68,6 @@ pub(super) fn are_classes(facts: &Facts<'_>, settings: &Settings<'_>) -> bool {
     }
 }
 
-/// Finds the tensors with scores.
-///
-/// # Errors
-/// If no tensor has scores, or one does not fit.
-pub(super) fn choose(
-    facts: &Facts<'_>,
-    settings: &Settings<'_>,
-) -> Result<Classifier, ChoiceError> {
-    // Ultralytics' models end with softmax.
-    Classifier::choose(facts.tensors, &settings.options, facts.has_classifier())
-}
-
 impl ClassReading {
     /// The reading, and the notices that follow from facts and settings alone.
     pub(super) fn new(

@@ -21,6 +21,7 @@ mod signature;
 mod silence;
 mod watch;
 
+use crate::decoder::classifier::Classifier;
 use crate::decoder::model_family::ModelFamily;
 use crate::decoder::{self, Choice, ChoiceError, Decoder, Options, Reason};
 use crate::engine::{Engine, EngineError, Params};
@@ -103,7 +104,10 @@ pub fn read<E: From<Refusal>>(
     params: impl FnOnce(Option<&Choice>) -> Result<Params, E>,
 ) -> Result<Reading, E> {
     let (output, notices) = if classes::are_classes(facts, settings) {
-        let classifier = classes::choose(facts, settings).map_err(Refusal::from)?;
+        // Ultralytics' models end with softmax.
+        let is_softmaxed = facts.has_classifier();
+        let classifier = Classifier::choose(facts.tensors, &settings.options, is_softmaxed)
+            .map_err(Refusal::from)?;
         let params = params(None)?;
         let (reading, notices) = ClassReading::new(classifier, &params, facts, settings);
         (Output::Classes(reading), notices)

@@ -10,7 +10,9 @@
 //! when the warning is due.
 
 use std::fmt;
+use std::time::Duration;
 
+use super::watch::{QUIET, is_over};
 use crate::engine::{
     ClassThresholds, Cpu, Detection, Engine, ImagePlace, Job, Method, Outcome, Params, RegionEdges,
     SizeLimits,
@@ -97,6 +99,8 @@ impl fmt::Display for Silence {
 #[derive(Debug, Default)]
 pub(super) struct Quiet {
     images: usize,
+    /// Starts with the first image.
+    pub since: Option<Duration>,
     /// The cause with the best score, among the runs that were examined.
     cause: Option<Cause>,
     decoder: &'static str,
@@ -109,14 +113,10 @@ impl Quiet {
         Self { is_over, ..Self::default() }
     }
 
-    /// Returns true if following images count, and there was one before.
-    pub fn has_begun(&self) -> bool {
-        self.images > 0 && !self.is_over
-    }
-
-    /// The number of images so far.
-    pub fn images(&self) -> usize {
-        self.images
+    /// Returns true if it is time to tell that nothing is found. `now` is the time since any moment.
+    pub fn is_due(&mut self, now: Option<Duration>) -> bool {
+        let has_begun = self.images > 0 && !self.is_over;
+        has_begun && is_over(&mut self.since, now, QUIET, self.images)
     }
 
     /// Adds the images of a run. Tensors without anchors are ignored: they are lists of boxes that are empty on

@@ -35,8 +35,6 @@ pub(super) struct Watch {
     /// True if a class has had no label.
     is_label_told: bool,
     quiet: Quiet,
-    /// Starts with the first image, if it has neither.
-    quiet_since: Option<Duration>,
 }
 
 impl Watch {
@@ -50,7 +48,6 @@ impl Watch {
             is_score_told: false,
             is_label_told: false,
             quiet: Quiet::new(is_explained),
-            quiet_since: None,
         }
     }
 
@@ -63,7 +60,7 @@ impl Watch {
     }
 
     pub fn restart_clock(&mut self) {
-        (self.since, self.quiet_since) = (None, None);
+        (self.since, self.quiet.since) = (None, None);
     }
 
     pub fn observe(
@@ -75,8 +72,7 @@ impl Watch {
     ) -> Vec<Notice> {
         let mut notices = Vec::new();
         self.quiet.add(outcome, run);
-        if self.quiet.has_begun() && is_over(&mut self.quiet_since, now, QUIET, self.quiet.images())
-        {
+        if self.quiet.is_due(now) {
             notices.extend(self.end_quiet(Some(run)));
         }
         if !self.is_label_told {

@@ -18,6 +18,7 @@ use crate::decoder::{MAX_INPUTS, Options};
 use crate::tensor::TensorView;
 
 /// The numbers that follow from the shapes of tensors.
+#[derive(Default)]
 pub(in crate::decoder) struct Fitted {
     pub(super) images: usize,
     pub(super) classes: Option<usize>,
@@ -77,21 +78,15 @@ impl Description<'static> {
         let total = grids.as_ref().map(|grids| {
             grids.iter().fold(0, |sum: usize, level| sum.saturating_add(level.anchors))
         });
-        let mut fitted = Fitted {
-            images: 0,
-            classes: None,
-            placed: ArrayVec::new(),
-            open: None,
-            prototypes: None,
-        };
+        let mut fitted = Fitted::default();
         let prototypes = self.prototypes().and_then(|section| {
             let tensor = tensors.get(self.first_input(section))?;
             Some((*tensor, self.tensors[section].shapes.as_slice()))
         });
         // The tensor that determined the number of images, and those that determined the number of anchors of each
         // level, or of all.
-        let mut first: Option<&TensorView<'_>> = None;
-        let mut found: [Option<(&TensorView<'_>, usize)>; MAX_GROUPS] = [None; MAX_GROUPS];
+        let mut first: Option<(&TensorView<'_>, usize)> = None;
+        let mut found = [first; MAX_GROUPS];
         for (&(section, level), &tensor) in self.sources().iter().zip(tensors) {
             let rule = &self.tensors[section];
             if self.prototypes() == Some(section) {
@@ -123,16 +118,14 @@ impl Description<'static> {
                 cells: grid.map(|grid| [grid.rows, grid.columns]),
                 classes: fitted.classes,
             };
-            let images = first.map(|_| fitted.images);
             let classes = fitted.classes.or(known_classes);
             let model = KnownModel { of: self, tensor, classes, prototypes, options };
-            let (images, placed) = match fit(rule, known, images, model) {
+            let (images, placed) = match fit(rule, known, first.map(|(_, images)| images), model) {
                 Ok(fit) => fit,
                 Err(Misfit::Ambiguity(error)) => return Err(error),
                 Err(Misfit::Batch(batch)) => return Err(wrong_batch(tensor, batch)),
                 Err(Misfit::Images(images)) => {
-                    let boxes = first.unwrap_or(tensor);
-                    let boxes = (boxes, fitted.images);
+                    let boxes = first.unwrap_or((tensor, 0));
                     return Err(differ(LayoutError::Images, boxes, (tensor, images)));
                 }
                 Err(Misfit::Anchors(anchors)) => {
@@ -156,7 +149,7 @@ impl Description<'static> {
             fitted.open = fitted.open.or(placed.open);
             fitted.prototypes = fitted.prototypes.or(placed.prototypes);
             fitted.images = images;
-            first = first.or(Some(tensor));
+            first = first.or(Some((tensor, images)));
             fitted.placed.push(placed);
         }
         Ok(fitted)

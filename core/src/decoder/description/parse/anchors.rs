@@ -3,8 +3,6 @@
 //!
 //! In: the lines of the section, and the tensors. Out: the grids, and the anchors of a cell.
 
-use std::cmp::Ordering;
-
 use arrayvec::ArrayVec;
 
 use super::super::sections::{Entry, Keys, Parsed, numbers};
@@ -21,13 +19,12 @@ const MAX_STRIDE: u32 = 65_535;
 
 /// The grids of the section; `strides` stand for `strides = any`.
 pub(super) fn levels(keys: &mut Keys<'_>, strides: &[u32]) -> Parsed<Levels> {
-    if let Some(entry) = keys.peek("strides").filter(|entry| entry.value == ANY) {
-        if keys.peek("cells").is_some() {
-            return Err(entry.error("strides or cells, not both"));
-        }
-        if let Some(entry) = keys.peek("sizes") {
-            return Err(entry.error("a list of strides with the sizes of each"));
-        }
+    let listed = keys.peek("strides");
+    if let Some(cells) = keys.peek("cells").filter(|_| listed.is_some()) {
+        return Err(cells.error("strides or cells, not both"));
+    }
+    if listed.is_some_and(|entry| entry.value == ANY) {
+        keys.refuse("sizes", true, "a list of strides with the sizes of each")?;
         keys.take("strides");
         return Ok(Levels::Strides(strides.iter().copied().collect()));
     }
@@ -38,12 +35,11 @@ pub(super) fn levels(keys: &mut Keys<'_>, strides: &[u32]) -> Parsed<Levels> {
             return Err(entry.error("numbers in ascending or descending order, as the levels"));
         }
     }
-    match (strides, cells) {
-        (None, None) => Ok(Levels::None),
-        (Some((_, strides)), None) => Ok(Levels::Strides(strides)),
-        (None, Some((_, cells))) => Ok(Levels::Cells(cells)),
-        (Some(_), Some((entry, _))) => Err(entry.error("strides or cells, not both")),
-    }
+    Ok(match (strides, cells) {
+        (Some((_, strides)), _) => Levels::Strides(strides),
+        (None, Some((_, cells))) => Levels::Cells(cells),
+        (None, None) => Levels::None,
+    })
 }
 
 /// The section without the grids, which are `levels`.
@@ -183,9 +179,5 @@ fn is_reversed(levels: &Levels, sizes: &[Sizes]) -> bool {
         Levels::Cells(cells) => cells.first().partial_cmp(&cells.last()),
     };
     let order = area(last).partial_cmp(&area(first));
-    matches!(
-        (cells, order),
-        (Some(Ordering::Less), Some(Ordering::Greater))
-            | (Some(Ordering::Greater), Some(Ordering::Less))
-    )
+    cells.zip(order).is_some_and(|(cells, order)| cells.is_ne() && order == cells.reverse())
 }
