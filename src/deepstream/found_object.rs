@@ -54,14 +54,14 @@ pub struct FoundMask<'l> {
 }
 
 impl LockedBatch<'_> {
-    /// Returns the objects of `frame`, in the order of the frame's list.
-    pub fn objects<'l>(
-        &'l self,
-        frame: FrameMeta<'_>,
-    ) -> impl Iterator<Item = Result<FoundObject<'l>, DeepStreamError>> {
-        // SAFETY: the entries of this list are objects.
-        self.object_list(frame)
-            .map(|object| object.map(|object| unsafe { self.read_object(object.0) }))
+    /// Returns the objects of `frame`, in the order in which they were attached.
+    ///
+    /// # Errors
+    /// If the list is damaged.
+    pub fn objects(&self, frame: FrameMeta<'_>) -> Result<Vec<ObjectMeta<'_>>, DeepStreamError> {
+        let mut objects = self.object_list(frame).collect::<Result<Vec<_>, _>>()?;
+        objects.reverse();
+        Ok(objects)
     }
 
     /// Returns the objects of `frame`, in the order of the frame's list: the object that was added last comes first.
@@ -80,10 +80,9 @@ impl LockedBatch<'_> {
         RECT.map(|field| unsafe { object.0.read(object::RECT + field) })
     }
 
-    /// # Safety
-    /// `found` must be an object of the batch.
-    unsafe fn read_object(&self, found: Record) -> FoundObject<'_> {
-        let layout = self.layout();
+    /// Returns the fields of `object`.
+    pub fn read_object(&self, object: ObjectMeta<'_>) -> FoundObject<'_> {
+        let (layout, found) = (self.layout(), object.0);
         // SAFETY: the object has these fields in this layout, and the lock is held.
         unsafe {
             let parent: *const c_void = found.read(object::PARENT);
@@ -104,7 +103,7 @@ impl LockedBatch<'_> {
     }
 
     /// # Safety
-    /// See [`read_object`](Self::read_object).
+    /// `found` must be an object of the batch.
     unsafe fn read_mask(&self, found: Record) -> Option<FoundMask<'_>> {
         let at = self.layout().object_mask;
         // SAFETY: the object has these fields in this layout. The array has this many bytes, and exists as long as

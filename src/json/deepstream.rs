@@ -40,15 +40,14 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Returns the objects of a frame of this size, in the order in which they were attached. DeepStream's list has the
-/// reverse order, because DeepStream inserts new objects at the front.
+/// Returns the objects of a frame of this size, in the order in which they were attached.
 fn objects(
     batch: &LockedBatch<'_>,
     frame: FrameMeta<'_>,
     size: [u32; 2],
 ) -> Result<Vec<Object>, DeepStreamError> {
-    let mut found = batch.objects(frame).collect::<Result<Vec<_>, _>>()?;
-    found.reverse();
+    let found = batch.objects(frame)?.into_iter().map(|object| batch.read_object(object));
+    let found: Vec<_> = found.collect();
     let index_at = |address| found.iter().position(|object| object.address == address);
     let objects = (0..).zip(&found).map(|(index, found)| Object {
         region_id: index,

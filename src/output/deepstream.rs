@@ -17,7 +17,7 @@
 
 use super::{DetailedRegion, DetailedRegions, FrameId, Labels, MaskRows};
 use crate::deepstream::{
-    BatchMeta, DeepStreamError, LockedBatch, NewObject, ObjectColors, ObjectMask,
+    BatchMeta, DeepStreamError, LockedBatch, NewObject, ObjectColors, ObjectMask, ObjectMeta,
 };
 use crate::input::deepstream::TensorPlace;
 use nmsfilter_core::geometry::OrientedBox;
@@ -73,15 +73,10 @@ pub(crate) fn attach<'r>(
             batch.set_infer_done(frame);
             let mut parents = Vec::new();
             if regions.regions.iter().any(|region| region.parent.is_some()) {
-                parents = batch.object_list(frame).collect::<Result<Vec<_>, _>>()?;
-                // The numbers of objects are in the order in which they were attached.
-                parents.reverse();
+                parents = batch.objects(frame)?;
             }
             for region in regions.iter() {
-                let parent = region
-                    .region
-                    .parent
-                    .and_then(|number| parents.get(usize::try_from(number).ok()?).copied());
+                let parent = parent_of(region, &parents);
                 let colors = *colors.get(region.region.class);
                 let object = object(&batch, id.size, region, labels, task.unique_id);
                 let object = NewObject { colors, ..object };
@@ -123,12 +118,14 @@ pub(crate) fn is_attached(
     let object = object(&batch, frame.size, region, labels, unique_id);
     let frame = batch.frames().ok().and_then(|mut frames| frames.nth(frame.index)?.ok());
     frame.is_some_and(|frame| {
-        let mut objects: Vec<_> = batch.object_list(frame).flatten().collect();
-        objects.reverse();
-        let number = region.region.parent.and_then(|number| usize::try_from(number).ok());
-        let parent = number.and_then(|number| objects.get(number).copied());
+        let parent = parent_of(region, &batch.objects(frame).unwrap_or_default());
         batch.has_object(frame, &object, parent)
     })
+}
+
+/// Returns the one of the frame's objects in which a region was found.
+fn parent_of<'l>(region: DetailedRegion<'_>, objects: &[ObjectMeta<'l>]) -> Option<ObjectMeta<'l>> {
+    objects.get(usize::try_from(region.region.parent?).ok()?).copied()
 }
 
 /// Creates the object for a region in a frame of this size.

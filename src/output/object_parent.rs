@@ -27,16 +27,14 @@ pub(crate) fn objects(
 ) -> Result<Vec<ParentObject>, DeepStreamError> {
     let batch = batch.lock();
     let Some(meta) = batch.frames()?.nth(frame.index) else { return Ok(Vec::new()) };
-    let object = |found: crate::deepstream::FoundObject<'_>| {
+    let object = |object| {
+        let found = batch.read_object(object);
         let [x1, y1, width, height] = found.rect;
         let (x2, y2) = (x1 + width, y1 + height);
         let region = Region { x1, y1, x2, y2, confidence: 0.0, class: 0, parent: None };
         ParentObject { label: found.label, pixels: region.pixels(frame.size) }
     };
-    let objects = batch.objects(meta?).map(|found| found.map(object));
-    let mut objects = objects.collect::<Result<Vec<_>, _>>()?;
-    objects.reverse();
-    Ok(objects)
+    Ok(batch.objects(meta?)?.into_iter().map(object).collect())
 }
 
 /// Returns `found` with the ids on `buffer` of the objects in which the regions were found.

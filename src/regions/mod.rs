@@ -31,9 +31,9 @@ mod objects;
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
-use std::ptr::null_mut;
 
 use gst::glib::GStr;
+use gst_video::VideoRegionOfInterestMeta;
 use gst_video::ffi::GstVideoRegionOfInterestMeta;
 
 use crate::bindings::field_name::FieldName;
@@ -112,36 +112,15 @@ const OTHERS: [&str; 4] = ["detection", "keypoints", "mask", "object_id"];
 
 /// Returns the regions of interest of `buffer`.
 pub fn iter(buffer: &gst::BufferRef) -> impl Iterator<Item = AttachedRegion<'_>> {
-    Metas { buffer, state: null_mut(), lifetime: PhantomData }.map(AttachedRegion::new)
+    buffer.iter_meta::<VideoRegionOfInterestMeta>().map(|meta| {
+        // SAFETY: the buffer owns the metadata, which exists and does not change as long as the buffer is borrowed.
+        AttachedRegion::new(unsafe { &*meta.as_ptr() })
+    })
 }
 
 /// Returns the number of regions of interest of `buffer`.
 pub fn count(buffer: &gst::BufferRef) -> usize {
-    Metas { buffer, state: null_mut(), lifetime: PhantomData }.count()
-}
-
-/// Iterates over the metadata. The iterator of the Rust bindings cannot be used here: its structures live as long
-/// as the item, not as long as the buffer.
-struct Metas<'a> {
-    buffer: &'a gst::BufferRef,
-    state: gst::glib::ffi::gpointer,
-    lifetime: PhantomData<&'a GstVideoRegionOfInterestMeta>,
-}
-
-impl<'a> Iterator for Metas<'a> {
-    type Item = &'a GstVideoRegionOfInterestMeta;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        // SAFETY: the buffer is valid and borrowed, so its metadata exists and does not change during `'a`. The
-        // function only reads, and every item of this API has this type.
-        unsafe {
-            let api = gst_video::ffi::gst_video_region_of_interest_meta_api_get_type();
-            let buffer = self.buffer.as_mut_ptr();
-            gst::ffi::gst_buffer_iterate_meta_filtered(buffer, &mut self.state, api)
-                .cast::<GstVideoRegionOfInterestMeta>()
-                .as_ref()
-        }
-    }
+    buffer.iter_meta::<VideoRegionOfInterestMeta>().count()
 }
 
 impl<'a> AttachedRegion<'a> {

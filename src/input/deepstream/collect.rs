@@ -106,7 +106,7 @@ impl Collector<'_> {
             let mut frames = batch.frames()?.flatten().enumerate();
             let Some((index, frame)) = frames.find(|(_, frame)| batch.is_in_frame(region, *frame))
             else {
-                return Err(InputError::DeepStream { problem: NO_FRAME.to_owned() });
+                return Err(unusable(NO_FRAME));
             };
             let (rect, size) = (batch.region_rect(region), self.size(batch, frame)?);
             let Some(pixels) = cropped(rect, size) else {
@@ -115,7 +115,7 @@ impl Collector<'_> {
             };
             let model = ModelInput::from(batch.model(tensor)).size;
             let Some(input) = model else {
-                return Err(InputError::DeepStream { problem: NO_MODEL_SIZE.to_owned() });
+                return Err(unusable(NO_MODEL_SIZE));
             };
             if self.images.first().is_some_and(|image| image.frame.model.size != model) {
                 return Err(different_models(index, self.found.unique_id));
@@ -168,9 +168,7 @@ impl Collector<'_> {
             return Ok(size);
         }
         self.found.size_of_caps = self.caps_size;
-        self.caps_size.ok_or_else(|| InputError::DeepStream {
-            problem: "neither the frames nor the caps have a size".to_owned(),
-        })
+        self.caps_size.ok_or_else(|| unusable("neither the frames nor the caps have a size"))
     }
 
     /// Adds an image, by the index of its frame, the frame's size and the part of it, and its layers. The first image
@@ -271,13 +269,15 @@ fn elsewhere(batch: &LockedBatch<'_>) -> Result<Option<Elsewhere>, DeepStreamErr
     Ok(None)
 }
 
+fn unusable(problem: impl Into<String>) -> InputError {
+    InputError::DeepStream { problem: problem.into() }
+}
+
 fn different_layers(frame: usize) -> InputError {
-    InputError::DeepStream {
-        problem: format!(
-            "frame {frame} of the batch has other layers than the frames before it; expected the same \
-             outputs of one model for each frame"
-        ),
-    }
+    unusable(format!(
+        "frame {frame} of the batch has other layers than the frames before it; expected the same \
+         outputs of one model for each frame"
+    ))
 }
 
 /// Why a region of interest cannot be placed.
@@ -289,12 +289,10 @@ const NO_MODEL_SIZE: &str = "the tensors of regions of interest do not contain t
                              nmsfilter directly downstream of nvinfer";
 
 fn different_models(frame: usize, unique_id: u32) -> InputError {
-    InputError::DeepStream {
-        problem: format!(
-            "the objects or regions of frame {frame} of the batch have tensors of models with different inputs, all of unique-id \
-             {unique_id}; expected one model: give each inference element a gie-unique-id of its own"
-        ),
-    }
+    unusable(format!(
+        "the objects or regions of frame {frame} of the batch have tensors of models with different inputs, all of unique-id \
+         {unique_id}; expected one model: give each inference element a gie-unique-id of its own"
+    ))
 }
 
 /// Makes a side even, because nvinfer does not read the last row or column if the number of rows or columns is odd.
