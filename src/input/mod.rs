@@ -16,6 +16,7 @@ pub mod cuda_memory;
 pub mod custom_meta;
 pub(crate) mod deepstream;
 mod error;
+mod host_copy;
 pub mod inference_mark;
 pub mod model;
 pub mod region;

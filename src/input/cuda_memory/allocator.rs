@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use gst::glib;
 use gst::glib::translate::{IntoGlib, ToGlibPtr};
@@ -18,7 +18,8 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 
 use super::{GST_MAP_CUDA, MEMORY_TYPE, NEED_SYNC, ready_event};
-use nmsfilter_core::device::{Device, DriverError, Event, Stream};
+use crate::input::host_copy::HostCopy;
+use nmsfilter_core::device::{Device, DeviceError, Event, Stream};
 
 /// The function that releases device memory. It is called once, on any thread.
 pub type Release = Box<dyn FnOnce() + Send + Sync>;
@@ -51,8 +52,7 @@ pub unsafe fn wrap(
             ready,
             release: Some(release),
             mappings: AtomicUsize::new(0),
-            host: OnceLock::new(),
-            spare: Mutex::default(),
+            host: HostCopy::default(),
         },
     });
     let memory = Box::into_raw(memory);
@@ -158,7 +158,7 @@ pub fn renew(buffer: &mut gst::BufferRef) -> bool {
         if wrapped(memory).mappings.load(Ordering::Acquire) != 0 {
             return false;
         }
-        (*memory.cast::<CudaMemory>()).wrapped.discard_host_copy();
+        (*memory.cast::<CudaMemory>()).wrapped.host.discard();
     }
     true
 }
@@ -181,42 +181,15 @@ struct Wrapped {
     mappings: AtomicUsize,
     /// The copy in host memory. It is made by the first mapping without `GST_MAP_CUDA` after the memory was created
     /// or renewed.
-    host: OnceLock<Result<Box<[u8]>, DriverError>>,
-    /// The stream and the allocation that the next copy will use.
-    spare: Mutex<Spare>,
-}
-
-/// Parts of discarded host copies that are used again.
-#[derive(Default)]
-struct Spare {
-    stream: Option<Stream>,
-    /// The allocation of a discarded copy.
-    bytes: Option<Box<[u8]>>,
+    host: HostCopy,
 }
 
 impl Wrapped {
-    fn host_copy(&self) -> Result<&[u8], DriverError> {
-        let copy = || {
-            let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-            let stream = spare.stream.take().map_or_else(|| Stream::new(&self.device), Ok)?;
-            if let Some(ready) = self.ready {
-                stream.wait_for(ready)?;
-            }
-            let bytes = spare.bytes.take();
-            let mut bytes = bytes.unwrap_or_else(|| vec![0; self.len].into_boxed_slice());
-            // SAFETY: the caller of `wrap` guarantees that the address is valid for reads of `len` bytes.
-            unsafe { stream.download(self.address, &mut bytes) }?;
-            spare.stream = Some(stream);
-            Ok(bytes)
-        };
-        self.host.get_or_init(copy).as_deref().map_err(Clone::clone)
-    }
-
-    /// Makes the next mapping without `GST_MAP_CUDA` copy the bytes again.
-    fn discard_host_copy(&mut self) {
-        if let Some(Ok(bytes)) = self.host.take() {
-            self.spare.get_mut().unwrap_or_else(PoisonError::into_inner).bytes = Some(bytes);
-        }
+    fn host_copy(&self) -> Result<&[u8], DeviceError> {
+        let open = || Ok(Stream::new(&self.device)?);
+        let ordinal = self.device.ordinal();
+        // SAFETY: the caller of `wrap` guarantees that the address is valid for reads of `len` bytes.
+        unsafe { self.host.get((self.address, self.len), ordinal, self.ready, open) }
     }
 }
 

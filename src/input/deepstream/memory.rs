@@ -4,10 +4,7 @@
 //! In: a host address and a device address. Out: the address that an engine reads. If the host address may not have
 //! the tensor, the device memory is copied.
 
-use std::cell::RefCell;
-
-use once_cell::unsync::OnceCell;
-
+use crate::input::host_copy::HostCopy;
 use nmsfilter_core::device::{Device, Ready, Stream};
 use nmsfilter_core::tensor::{DeviceSlice, Mappable, Storage};
 
@@ -29,22 +26,12 @@ pub(super) struct Addresses {
 pub(super) struct LayerMemory {
     addresses: Addresses,
     /// A copy of the device memory, made when it is mapped to the host.
-    copy: OnceCell<Vec<u8>>,
-    spare: RefCell<Spare>,
-}
-
-/// Parts of an earlier copy that are used again.
-#[derive(Debug, Default)]
-struct Spare {
-    bytes: Vec<u8>,
-    stream: Option<Stream>,
+    copy: HostCopy,
 }
 
 impl LayerMemory {
     pub fn set(&mut self, addresses: Addresses) {
-        if let Some(copy) = self.copy.take() {
-            self.spare.get_mut().bytes = copy;
-        }
+        self.copy.discard();
         self.addresses = addresses;
     }
 
@@ -65,25 +52,6 @@ impl LayerMemory {
             std::slice::from_raw_parts(std::ptr::with_exposed_provenance(host as usize), bytes)
         }
     }
-
-    /// Copies the device memory to host memory.
-    fn download(&self) -> Result<Vec<u8>, String> {
-        let Addresses { device, bytes, gpu, .. } = self.addresses;
-        let mut spare = self.spare.borrow_mut();
-        let stream = spare.stream.take().filter(|stream| stream.device().ordinal() == gpu);
-        let stream = match stream {
-            Some(stream) => stream,
-            None => Device::open(gpu)
-                .map_err(|error| error.to_string())
-                .and_then(|gpu| Stream::new(&gpu).map_err(|error| error.to_string()))?,
-        };
-        let mut copy = std::mem::take(&mut spare.bytes);
-        copy.resize(bytes, 0);
-        // SAFETY: according to the metadata, the elements of the layer are at the device address.
-        unsafe { stream.download(device, &mut copy) }.map_err(|error| error.to_string())?;
-        spare.stream = Some(stream);
-        Ok(copy)
-    }
 }
 
 impl Mappable for LayerMemory {
@@ -96,10 +64,14 @@ impl Mappable for LayerMemory {
     }
 
     fn map_host(&self) -> Result<&[u8], String> {
-        match self.addresses {
-            Addresses { host, host_is_current: true, .. } if host != 0 => Ok(self.host()),
-            _ => self.copy.get_or_try_init(|| self.download()).map(Vec::as_slice),
+        let Addresses { host, device, bytes, gpu, host_is_current } = self.addresses;
+        if host_is_current && host != 0 {
+            return Ok(self.host());
         }
+        let open = || Ok(Stream::new(&Device::open(gpu)?)?);
+        // SAFETY: according to the metadata, the elements of the layer are at the device address.
+        let copy = unsafe { self.copy.get((device, bytes), gpu, None, open) };
+        copy.map_err(|error| error.to_string())
     }
 
     fn map_device(&self) -> Result<Option<DeviceSlice>, String> {
