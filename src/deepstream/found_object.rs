@@ -4,7 +4,6 @@
 //! In: a frame of a locked batch. Out: an [`ObjectMeta`] for each of its objects, and its fields as a [`FoundObject`].
 
 use std::ffi::c_void;
-use std::marker::PhantomData;
 
 use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch};
@@ -13,8 +12,7 @@ use super::object::RECT;
 use super::record::Record;
 
 /// An object of a frame, `NvDsObjectMeta`.
-#[derive(Clone, Copy, Debug)]
-pub struct ObjectMeta<'l>(pub(super) Record, PhantomData<&'l ()>);
+pub type ObjectMeta<'l> = Record<'l, object::S>;
 
 /// The fields of an object of a frame.
 #[derive(Clone, Debug)]
@@ -69,58 +67,49 @@ impl LockedBatch<'_> {
         &'l self,
         frame: FrameMeta<'_>,
     ) -> impl Iterator<Item = Result<ObjectMeta<'l>, DeepStreamError>> + Clone {
-        // SAFETY: the frame has this field in every layout, and the lock is held.
-        let objects = unsafe { self.list(frame.0, frame::OBJECTS, "objects") };
-        objects.map(|object| object.map(|object| ObjectMeta(object, PhantomData)))
+        self.list(frame, frame::OBJECTS, "objects")
     }
 
     /// Returns left, top, width and height of `object`.
     pub fn rect(&self, object: ObjectMeta<'_>) -> [f32; 4] {
-        // SAFETY: the object has these fields in every layout.
-        RECT.map(|field| unsafe { object.0.read(object::RECT + field) })
+        let rect = object.part(object::RECT);
+        RECT.map(|field| rect.read(field))
     }
 
-    /// Returns the fields of `object`.
-    pub fn read_object(&self, object: ObjectMeta<'_>) -> FoundObject<'_> {
-        let (layout, found) = (self.layout(), object.0);
-        // SAFETY: the object has these fields in this layout, and the lock is held.
-        unsafe {
-            let parent: *const c_void = found.read(object::PARENT);
-            let label: [u8; LABEL_SIZE] = found.read(layout.object_label);
-            let end = label.iter().position(|&byte| byte == 0).unwrap_or(LABEL_SIZE);
-            FoundObject {
-                address: found.as_ptr(),
-                parent: Some(parent).filter(|parent| !parent.is_null()),
-                class: found.read(object::CLASS),
-                track: Some(found.read(object::ID)).filter(|&id| id != UNTRACKED_OBJECT_ID),
-                confidence: found.read(object::CONFIDENCE),
-                rect: RECT.map(|field| found.read(object::RECT + field)),
-                rotation: layout.rotation_angle.map(|angle| found.read(object::RECT + angle)),
-                label: label[..end].to_vec(),
-                mask: self.read_mask(found),
-            }
+    /// Returns the fields of an object.
+    pub fn read_object<'l>(&self, found: ObjectMeta<'l>) -> FoundObject<'l> {
+        let layout = self.layout();
+        let parent = found.read(object::PARENT).cast_const();
+        let label = found.read(layout.object_label);
+        let end = label.iter().position(|&byte| byte == 0).unwrap_or(LABEL_SIZE);
+        let rect = found.part(object::RECT);
+        FoundObject {
+            address: found.as_ptr(),
+            parent: Some(parent).filter(|parent| !parent.is_null()),
+            class: found.read(object::CLASS),
+            track: Some(found.read(object::ID)).filter(|&id| id != UNTRACKED_OBJECT_ID),
+            confidence: found.read(object::CONFIDENCE),
+            rect: self.rect(found),
+            rotation: layout.rotation_angle.map(|angle| rect.read(angle)),
+            label: label[..end].to_vec(),
+            mask: read_mask(found.part(layout.object_mask)),
         }
     }
+}
 
-    /// # Safety
-    /// `found` must be an object of the batch.
-    unsafe fn read_mask(&self, found: Record) -> Option<FoundMask<'_>> {
-        let at = self.layout().object_mask;
-        // SAFETY: the object has these fields in this layout. The array has this many bytes, and exists as long as
-        // the object, which nobody removes while the lock is held.
-        unsafe {
-            let data: *const f32 = found.read(at + mask::DATA);
-            let bytes: u32 = found.read(at + mask::SIZE);
-            if data.is_null() || !data.is_aligned() {
-                return None;
-            }
-            let count = bytes as usize / size_of::<f32>();
-            Some(FoundMask {
-                width: found.read(at + mask::WIDTH),
-                height: found.read(at + mask::HEIGHT),
-                threshold: found.read(at + mask::THRESHOLD),
-                numbers: std::slice::from_raw_parts(data, count),
-            })
-        }
+/// Returns the mask of an object, if it has one.
+fn read_mask(found: Record<'_, mask::S>) -> Option<FoundMask<'_>> {
+    let data = found.read(mask::DATA);
+    if data.is_null() || !data.is_aligned() {
+        return None;
     }
+    let count = found.read(mask::SIZE) as usize / size_of::<f32>();
+    // SAFETY: the array has this many bytes, and exists as long as the object, which nobody removes while the lock is held.
+    let numbers = unsafe { std::slice::from_raw_parts(data, count) };
+    Some(FoundMask {
+        width: found.read(mask::WIDTH),
+        height: found.read(mask::HEIGHT),
+        threshold: found.read(mask::THRESHOLD),
+        numbers,
+    })
 }

@@ -10,8 +10,9 @@
 //! compiles the offsets as assertions: against NVIDIA's headers of 9.1 and, for each older layout, against a
 //! transcription of its structures (tests/deepstream).
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char, c_void};
 
+use super::record::{Field, List};
 use super::region::RegionLayout;
 use super::structures::{StructureLayoutError, StructureSizes};
 pub use super::version::Version;
@@ -61,10 +62,20 @@ pub struct StructureField {
 /// Declares the offsets of the fields whose offset is equal in all versions, and a list of these fields.
 macro_rules! fields {
     ($($(#[$doc:meta])* $module:ident: $structure:literal {
-        $($(#[$field_doc:meta])* $constant:ident = $name:literal @ $offset:literal,)+
+        $($(#[$field_doc:meta])* $constant:ident: $type:ty = $name:literal @ $offset:literal,)+
     })+) => {
         $($(#[$doc])* pub mod $module {
-            $($(#[$field_doc])* #[doc = concat!("`", $name, "`")] pub const $constant: usize = $offset;)+
+            use super::*;
+
+            #[doc = concat!("The kind of structures `", $structure, "`.")]
+            #[derive(Clone, Copy, Debug, PartialEq)]
+            pub enum S {}
+
+            $(
+                $(#[$field_doc])*
+                #[doc = concat!("`", $name, "`")]
+                pub const $constant: Field<S, $type> = Field::new($offset);
+            )+
         })+
 
         /// The fields that have one offset in all versions.
@@ -77,221 +88,173 @@ macro_rules! fields {
 fields! {
     /// The metadata of a batch.
     batch: "NvDsBatchMeta" {
-        /// `base`
-        BASE = "base_meta" @ 0,
-        /// `guint`
-        NUM_FRAMES = "num_frames_in_batch" @ 44,
+        BASE: base::S = "base_meta" @ 0,
+        NUM_FRAMES: u32 = "num_frames_in_batch" @ 44,
         /// address of a `pool` of `frame`s
-        FRAME_POOL = "frame_meta_pool" @ 48,
+        FRAME_POOL: *mut c_void = "frame_meta_pool" @ 48,
         /// address of a `pool` of `object`s
-        OBJECT_POOL = "obj_meta_pool" @ 56,
+        OBJECT_POOL: *mut c_void = "obj_meta_pool" @ 56,
         /// address of a `pool` of `user` metadata
-        USER_POOL = "user_meta_pool" @ 80,
-        /// `GList` of `frame`s
-        FRAMES = "frame_meta_list" @ 96,
-        /// `GList` of `user` metadata
-        USER_METAS = "batch_user_meta_list" @ 104,
+        USER_POOL: *mut c_void = "user_meta_pool" @ 80,
+        FRAMES: List<frame::S> = "frame_meta_list" @ 96,
+        USER_METAS: List<user::S> = "batch_user_meta_list" @ 104,
     }
     /// A pool of structures of one type.
     pool: "NvDsMetaPool" {
-        /// `NvDsMetaType`
-        TYPE = "meta_type" @ 0,
-        /// `guint`: the size of one structure in bytes
-        ELEMENT_SIZE = "element_size" @ 8,
+        TYPE: i32 = "meta_type" @ 0,
+        /// the size of one structure in bytes
+        ELEMENT_SIZE: u32 = "element_size" @ 8,
     }
     /// The metadata of a frame.
     frame: "NvDsFrameMeta" {
-        /// `guint`: the index of the muxer's pad
-        PAD_INDEX = "pad_index" @ 40,
-        /// `guint`: the index of the frame's `surface_params`
-        BATCH_ID = "batch_id" @ 44,
-        /// `guint64`: the timestamp in nanoseconds
-        TIMESTAMP = "buf_pts" @ 56,
-        /// `guint64`: the wall-clock time in nanoseconds since 1970, or 0
-        UNIX_TIME = "ntp_timestamp" @ 64,
-        /// `guint`: the id of the source
-        SOURCE_ID = "source_id" @ 72,
-        /// `gboolean`
-        INFER_DONE = "bInferDone" @ 100,
-        /// `GList` of `object`s
-        OBJECTS = "obj_meta_list" @ 104,
-        /// `GList` of `user` metadata
-        USER_METAS = "frame_user_meta_list" @ 120,
-        /// `guint`: the width to which the muxer has scaled the frame, or 0
-        WIDTH = "pipeline_width" @ 160,
-        /// `guint`: the height to which the muxer has scaled the frame, or 0
-        HEIGHT = "pipeline_height" @ 164,
+        /// the index of the muxer's pad
+        PAD_INDEX: u32 = "pad_index" @ 40,
+        /// the index of the frame's `surface_params`
+        BATCH_ID: u32 = "batch_id" @ 44,
+        /// the timestamp in nanoseconds
+        TIMESTAMP: u64 = "buf_pts" @ 56,
+        /// the wall-clock time in nanoseconds since 1970, or 0
+        UNIX_TIME: u64 = "ntp_timestamp" @ 64,
+        /// the id of the source
+        SOURCE_ID: u32 = "source_id" @ 72,
+        INFER_DONE: i32 = "bInferDone" @ 100,
+        OBJECTS: List<object::S> = "obj_meta_list" @ 104,
+        USER_METAS: List<user::S> = "frame_user_meta_list" @ 120,
+        /// the width to which the muxer has scaled the frame, or 0
+        WIDTH: u32 = "pipeline_width" @ 160,
+        /// the height to which the muxer has scaled the frame, or 0
+        HEIGHT: u32 = "pipeline_height" @ 164,
     }
     /// The memory of a buffer in NVMM memory.
     surface: "NvBufSurface" {
-        /// `uint32_t`: the number of `surface_params`
-        BATCH_SIZE = "batchSize" @ 4,
-        /// `uint32_t`: the number of `surface_params` that have a frame
-        NUM_FILLED = "numFilled" @ 8,
+        /// the number of `surface_params`
+        BATCH_SIZE: u32 = "batchSize" @ 4,
+        /// the number of `surface_params` that have a frame
+        NUM_FILLED: u32 = "numFilled" @ 8,
         /// array of `surface_params`
-        SURFACES = "surfaceList" @ 24,
+        SURFACES: *mut c_void = "surfaceList" @ 24,
     }
     /// A frame in NVMM memory.
     surface_params: "NvBufSurfaceParams" {
-        /// `uint32_t`
-        WIDTH = "width" @ 0,
-        /// `uint32_t`
-        HEIGHT = "height" @ 4,
+        WIDTH: u32 = "width" @ 0,
+        HEIGHT: u32 = "height" @ 4,
     }
     /// Metadata of any type.
     user: "NvDsUserMeta" {
-        /// `base`
-        BASE = "base_meta" @ 0,
-        /// pointer
-        DATA = "user_meta_data" @ 40,
+        BASE: base::S = "base_meta" @ 0,
+        DATA: *mut c_void = "user_meta_data" @ 40,
     }
     /// The first field of all metadata.
     base: "NvDsBaseMeta" {
-        /// `NvDsMetaType`
-        TYPE = "meta_type" @ 8,
+        TYPE: i32 = "meta_type" @ 8,
     }
     /// A model's outputs for one frame.
     tensor: "NvDsInferTensorMeta" {
-        /// `guint`
-        UNIQUE_ID = "unique_id" @ 0,
-        /// `guint`
-        NUM_LAYERS = "num_output_layers" @ 4,
+        UNIQUE_ID: u32 = "unique_id" @ 0,
+        NUM_LAYERS: u32 = "num_output_layers" @ 4,
         /// array of `layer`s
-        LAYERS = "output_layers_info" @ 8,
+        LAYERS: *mut c_void = "output_layers_info" @ 8,
         /// array of pointers
-        HOST = "out_buf_ptrs_host" @ 16,
+        HOST: *const u64 = "out_buf_ptrs_host" @ 16,
         /// array of pointers
-        DEVICE = "out_buf_ptrs_dev" @ 24,
-        /// `gint`
-        GPU_ID = "gpu_id" @ 32,
-        /// `network`
-        NETWORK = "network_info" @ 48,
+        DEVICE: *const u64 = "out_buf_ptrs_dev" @ 24,
+        GPU_ID: i32 = "gpu_id" @ 32,
+        NETWORK: network::S = "network_info" @ 48,
     }
     /// A model's input.
     network: "NvDsInferNetworkInfo" {
-        /// `unsigned int`
-        WIDTH = "width" @ 0,
-        /// `unsigned int`
-        HEIGHT = "height" @ 4,
+        WIDTH: u32 = "width" @ 0,
+        HEIGHT: u32 = "height" @ 4,
     }
     /// An output layer of a model. Its field `buffer` is not valid here.
     layer: "NvDsInferLayerInfo" {
-        /// `NvDsInferDataType`
-        TYPE = "dataType" @ 0,
-        /// `dims`
-        DIMS = "inferDims" @ 4,
+        TYPE: i32 = "dataType" @ 0,
+        DIMS: dims::S = "inferDims" @ 4,
         /// C string
-        NAME = "layerName" @ 48,
+        NAME: *const c_char = "layerName" @ 48,
     }
     /// The dimensions of a layer without the batch dimension.
     dims: "NvDsInferDims" {
-        /// `unsigned int`
-        NUM_DIMS = "numDims" @ 0,
+        NUM_DIMS: u32 = "numDims" @ 0,
         /// array of [`MAX_DIMS`](super::MAX_DIMS) `unsigned int`
-        DIMS = "d" @ 4,
-        /// `unsigned int`: the product of the dimensions
-        ELEMENTS = "numElements" @ 36,
+        DIMS: [u32; MAX_DIMS] = "d" @ 4,
+        /// the product of the dimensions
+        ELEMENTS: u32 = "numElements" @ 36,
     }
     /// A detection.
     object: "NvDsObjectMeta" {
         /// address of another `object`, or null
-        PARENT = "parent" @ 40,
-        /// `gint`
-        COMPONENT_ID = "unique_component_id" @ 48,
-        /// `gint`
-        CLASS = "class_id" @ 52,
+        PARENT: *mut c_void = "parent" @ 40,
+        COMPONENT_ID: i32 = "unique_component_id" @ 48,
+        CLASS: i32 = "class_id" @ 52,
         /// `guint64`
-        ID = "object_id" @ 56,
-        /// `bbox`: the detector's box
-        DETECTOR_BOX = "detector_bbox_info" @ 64,
-        /// `gfloat`
-        CONFIDENCE = "confidence" @ 96,
-        /// `rect`: the box that trackers and displays use
-        RECT = "rect_params" @ 104,
+        ID: u64 = "object_id" @ 56,
+        /// the detector's box
+        DETECTOR_BOX: bbox::S = "detector_bbox_info" @ 64,
+        CONFIDENCE: f32 = "confidence" @ 96,
+        /// the box that trackers and displays use
+        RECT: rect::S = "rect_params" @ 104,
     }
     /// A box in pixels.
     bbox: "NvBbox_Coords" {
-        /// `float`
-        LEFT = "left" @ 0,
-        /// `float`
-        TOP = "top" @ 4,
-        /// `float`
-        WIDTH = "width" @ 8,
-        /// `float`
-        HEIGHT = "height" @ 12,
+        LEFT: f32 = "left" @ 0,
+        TOP: f32 = "top" @ 4,
+        WIDTH: f32 = "width" @ 8,
+        HEIGHT: f32 = "height" @ 12,
     }
     /// A rectangle to display.
     rect: "NvOSD_RectParams" {
-        /// `float`
-        LEFT = "left" @ 0,
-        /// `float`
-        TOP = "top" @ 4,
-        /// `float`
-        WIDTH = "width" @ 8,
-        /// `float`
-        HEIGHT = "height" @ 12,
-        /// `unsigned int`
-        BORDER_WIDTH = "border_width" @ 16,
-        /// `color`
-        BORDER_COLOR = "border_color" @ 24,
-        /// `unsigned int`, 0 or 1
-        HAS_BACKGROUND = "has_bg_color" @ 56,
-        /// `color`
-        BACKGROUND = "bg_color" @ 64,
+        LEFT: f32 = "left" @ 0,
+        TOP: f32 = "top" @ 4,
+        WIDTH: f32 = "width" @ 8,
+        HEIGHT: f32 = "height" @ 12,
+        BORDER_WIDTH: u32 = "border_width" @ 16,
+        BORDER_COLOR: color::S = "border_color" @ 24,
+        /// 0 or 1
+        HAS_BACKGROUND: u32 = "has_bg_color" @ 56,
+        BACKGROUND: color::S = "bg_color" @ 64,
     }
     /// The mask of an object. It covers the object's rectangle.
     mask: "NvOSD_MaskParams" {
         /// array of `float`, freed with `g_free`; null if there is no mask
-        DATA = "data" @ 0,
-        /// `unsigned int`: the size of the array in bytes
-        SIZE = "size" @ 8,
+        DATA: *mut f32 = "data" @ 0,
+        /// the size of the array in bytes
+        SIZE: u32 = "size" @ 8,
         /// `float`: pixels with a greater number belong to the object
-        THRESHOLD = "threshold" @ 12,
-        /// `unsigned int`
-        WIDTH = "width" @ 16,
-        /// `unsigned int`
-        HEIGHT = "height" @ 20,
+        THRESHOLD: f32 = "threshold" @ 12,
+        WIDTH: u32 = "width" @ 16,
+        HEIGHT: u32 = "height" @ 20,
     }
     /// Text to display.
     text: "NvOSD_TextParams" {
         /// C string, freed with `g_free`
-        TEXT = "display_text" @ 0,
-        /// `unsigned int`
-        X = "x_offset" @ 8,
-        /// `unsigned int`
-        Y = "y_offset" @ 12,
-        /// `font`
-        FONT = "font_params" @ 16,
-        /// `int`, 0 or 1
-        HAS_BACKGROUND = "set_bg_clr" @ 64,
-        /// `color`
-        BACKGROUND = "text_bg_clr" @ 72,
+        TEXT: *mut c_char = "display_text" @ 0,
+        X: u32 = "x_offset" @ 8,
+        Y: u32 = "y_offset" @ 12,
+        FONT: font::S = "font_params" @ 16,
+        /// 0 or 1
+        HAS_BACKGROUND: i32 = "set_bg_clr" @ 64,
+        BACKGROUND: color::S = "text_bg_clr" @ 72,
     }
     /// A font.
     font: "NvOSD_FontParams" {
         /// C string, not freed
-        NAME = "font_name" @ 0,
-        /// `unsigned int`
-        SIZE = "font_size" @ 8,
-        /// `color`
-        COLOR = "font_color" @ 16,
+        NAME: *const c_char = "font_name" @ 0,
+        SIZE: u32 = "font_size" @ 8,
+        COLOR: color::S = "font_color" @ 16,
     }
     /// A color with components from 0 to 1.
     color: "NvOSD_ColorParams" {
-        /// `double`
-        RED = "red" @ 0,
-        /// `double`
-        GREEN = "green" @ 8,
-        /// `double`
-        BLUE = "blue" @ 16,
-        /// `double`
-        ALPHA = "alpha" @ 24,
+        RED: f64 = "red" @ 0,
+        GREEN: f64 = "green" @ 8,
+        BLUE: f64 = "blue" @ 16,
+        ALPHA: f64 = "alpha" @ 24,
     }
 }
 
 /// The fields that differ between versions. A field is `None` if a version does not have it: at this offset, the
 /// structures of such a version have padding or end before it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct StructureLayout {
     /// The first version with this layout.
     pub first: Version,
@@ -300,19 +263,19 @@ pub struct StructureLayout {
     /// The sizes of the structures that a batch keeps in pools.
     pub sizes: StructureSizes,
     /// `NvDsInferTensorMeta::maintain_aspect_ratio`, a `gboolean`.
-    pub maintain_aspect_ratio: Option<usize>,
+    pub maintain_aspect_ratio: Option<Field<tensor::S, i32>>,
     /// `NvDsInferTensorMeta::symmetric_padding`, a `gboolean`.
-    pub symmetric_padding: Option<usize>,
+    pub symmetric_padding: Option<Field<tensor::S, i32>>,
     /// `NvOSD_RectParams::rotation_angle`, a `float`: degrees, clockwise, about the rectangle's center.
-    pub rotation_angle: Option<usize>,
+    pub rotation_angle: Option<Field<rect::S, f32>>,
     /// `NvDsObjectMeta::mask_params`, a [`mask`].
-    pub object_mask: usize,
+    pub object_mask: Field<object::S, mask::S>,
     /// `NvDsObjectMeta::text_params`, a [`text`].
-    pub object_text: usize,
+    pub object_text: Field<object::S, text::S>,
     /// `NvDsObjectMeta::obj_label`, [`LABEL_SIZE`] bytes.
-    pub object_label: usize,
+    pub object_label: Field<object::S, [u8; LABEL_SIZE]>,
     /// `NvDsObjectMeta::obj_user_meta_list`, a `GList` of [`user`] metadata.
-    pub object_user_metas: usize,
+    pub object_user_metas: Field<object::S, List<user::S>>,
     /// `NvDsBaseMeta::meta_type` of an `NvDsRoiMeta` on a frame (`NVDS_ROI_META`).
     pub roi_meta: Option<i32>,
     /// The size of an `NvBufSurface`.
@@ -337,10 +300,10 @@ const V6_0: StructureLayout = StructureLayout {
     maintain_aspect_ratio: None,
     symmetric_padding: None,
     rotation_angle: None,
-    object_mask: 208,
-    object_text: 232,
-    object_label: 336,
-    object_user_metas: 472,
+    object_mask: Field::new(208),
+    object_text: Field::new(232),
+    object_label: Field::new(336),
+    object_user_metas: Field::new(472),
     roi_meta: None,
     surface_size: 64,
     surface_params_size: 384,
@@ -350,14 +313,14 @@ const V6_0: StructureLayout = StructureLayout {
 const V6_1: StructureLayout = StructureLayout {
     first: Version::new(6, 1),
     last: Version::new(7, 0),
-    maintain_aspect_ratio: Some(60),
+    maintain_aspect_ratio: Some(Field::new(60)),
     ..V6_0
 };
 
 const V7_1: StructureLayout = StructureLayout {
     first: Version::new(7, 1),
     last: Version::new(7, 1),
-    symmetric_padding: Some(64),
+    symmetric_padding: Some(Field::new(64)),
     roi_meta: Some(29),
     ..V6_1
 };
@@ -372,11 +335,11 @@ const V8_0: StructureLayout = StructureLayout {
     regions: Some(RegionLayout {
         batch_meta: 28,
         size: 240,
-        frame: 176,
-        scale_ratio: [184, 192],
-        offset: [200, 208],
-        user_metas: 224,
-        object: 232,
+        frame: Field::new(176),
+        scale_ratio: [Field::new(184), Field::new(192)],
+        offset: [Field::new(200), Field::new(208)],
+        user_metas: Field::new(224),
+        object: Field::new(232),
     }),
     ..V7_1
 };
@@ -385,19 +348,19 @@ const V9_0: StructureLayout = StructureLayout {
     first: Version::new(9, 0),
     last: Version::new(9, 1),
     sizes: StructureSizes { object: 552, frame: 232, user: 48 },
-    rotation_angle: Some(104),
-    object_mask: 216,
-    object_text: 240,
-    object_label: 344,
-    object_user_metas: 480,
+    rotation_angle: Some(Field::new(104)),
+    object_mask: Field::new(216),
+    object_text: Field::new(240),
+    object_label: Field::new(344),
+    object_user_metas: Field::new(480),
     regions: Some(RegionLayout {
         batch_meta: 28,
         size: 248,
-        frame: 184,
-        scale_ratio: [192, 200],
-        offset: [208, 216],
-        user_metas: 232,
-        object: 240,
+        frame: Field::new(184),
+        scale_ratio: [Field::new(192), Field::new(200)],
+        offset: [Field::new(208), Field::new(216)],
+        user_metas: Field::new(232),
+        object: Field::new(240),
     }),
     ..V8_0
 };
@@ -452,13 +415,13 @@ impl StructureLayout {
         };
         let (tensor, object) = ("NvDsInferTensorMeta", "NvDsObjectMeta");
         let own = [
-            field(tensor, "maintain_aspect_ratio", self.maintain_aspect_ratio),
-            field(tensor, "symmetric_padding", self.symmetric_padding),
-            field("NvOSD_RectParams", "rotation_angle", self.rotation_angle),
-            field(object, "mask_params", Some(self.object_mask)),
-            field(object, "text_params", Some(self.object_text)),
-            field(object, "obj_label", Some(self.object_label)),
-            field(object, "obj_user_meta_list", Some(self.object_user_metas)),
+            field(tensor, "maintain_aspect_ratio", self.maintain_aspect_ratio.map(|it| it.offset)),
+            field(tensor, "symmetric_padding", self.symmetric_padding.map(|it| it.offset)),
+            field("NvOSD_RectParams", "rotation_angle", self.rotation_angle.map(|it| it.offset)),
+            field(object, "mask_params", Some(self.object_mask.offset)),
+            field(object, "text_params", Some(self.object_text.offset)),
+            field(object, "obj_label", Some(self.object_label.offset)),
+            field(object, "obj_user_meta_list", Some(self.object_user_metas.offset)),
         ];
         FIELDS.iter().copied().chain(own.into_iter().flatten())
     }

@@ -141,21 +141,19 @@ impl DeepStream {
             return Ok(None);
         };
         let structures = self.structures.get_or_try_init(|| {
-            // SAFETY: `batch` is a batch.
-            let sizes = unsafe { StructureSizes::from_pools(batch) }?;
+            let sizes = StructureSizes::from_pools(batch)?;
             Structures::recognize(self.forced.or_else(|| library.version()), sizes)
         })?;
-        Ok(Some(BatchMeta::new(library, structures, batch)))
+        Ok(Some(BatchMeta { library, structures, batch }))
     }
 }
 
 /// Returns the batch at this address, if it is a batch of video frames.
 ///
 /// # Safety
-/// `batch` must point to an `NvDsBatchMeta`.
-unsafe fn video_batch(batch: NonNull<c_void>) -> Option<Record> {
-    let batch = Record(batch);
-    // SAFETY: the batch has this field in every layout. A batch of audio frames has it, too.
-    let batch_type: i32 = unsafe { batch.read(layout::batch::BASE + base::TYPE) };
-    (batch_type == BATCH_META).then_some(batch)
+/// `batch` must point to an `NvDsBatchMeta`, which exists during `'a`.
+unsafe fn video_batch<'a>(batch: NonNull<c_void>) -> Option<Record<'a, layout::batch::S>> {
+    // SAFETY: the caller guarantees it. A batch of audio frames has the field that is read here, too.
+    let batch = unsafe { Record::new(batch) };
+    (batch.part(layout::batch::BASE).read(base::TYPE) == BATCH_META).then_some(batch)
 }

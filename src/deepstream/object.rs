@@ -12,15 +12,14 @@ use gst::glib;
 use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch};
 use super::found_object::ObjectMeta;
-use super::layout::{
-    LABEL_SIZE, UNTRACKED_OBJECT_ID, bbox, color, font, frame, mask, object, rect, text,
-};
-use super::record::Record;
+use super::layout::{LABEL_SIZE, UNTRACKED_OBJECT_ID, bbox, color, font, mask, object, rect, text};
+use super::record::{Field, Record};
 
 /// The offsets of the four numbers in a structure of [`layout`](super::layout): a box, a rectangle, a color.
-const BOX: [usize; 4] = [bbox::LEFT, bbox::TOP, bbox::WIDTH, bbox::HEIGHT];
-pub(super) const RECT: [usize; 4] = [rect::LEFT, rect::TOP, rect::WIDTH, rect::HEIGHT];
-const COLOR: [usize; 4] = [color::RED, color::GREEN, color::BLUE, color::ALPHA];
+const BOX: [Field<bbox::S, f32>; 4] = [bbox::LEFT, bbox::TOP, bbox::WIDTH, bbox::HEIGHT];
+pub(super) const RECT: [Field<rect::S, f32>; 4] =
+    [rect::LEFT, rect::TOP, rect::WIDTH, rect::HEIGHT];
+const COLOR: [Field<color::S, f64>; 4] = [color::RED, color::GREEN, color::BLUE, color::ALPHA];
 
 /// An object to add to a frame.
 #[derive(Clone, Copy, Debug)]
@@ -95,27 +94,26 @@ impl LockedBatch<'_> {
         // Its text is allocated with g_malloc, as DeepStream expects, and the font's name is static.
         unsafe {
             let added = (library.nvds_acquire_obj_meta_from_pool)(self.0.batch.as_ptr());
-            let added = Record(NonNull::new(added).ok_or(DeepStreamError::NoObject)?);
+            let added = NonNull::new(added).ok_or(DeepStreamError::NoObject)?;
+            let added: ObjectMeta<'_> = Record::new(added);
             added.write(object::COMPONENT_ID, new.component_id);
             added.write(object::CLASS, new.class);
             added.write(object::ID, UNTRACKED_OBJECT_ID);
             added.write(object::CONFIDENCE, new.confidence);
-            added.write_four(object::DETECTOR_BOX, BOX, new.rect);
-            added.write_four(object::RECT, RECT, new.rect);
-            added.write(object::RECT + rect::BORDER_WIDTH, 3u32);
-            added.write_four(object::RECT + rect::BORDER_COLOR, COLOR, new.colors.border);
-            added.write(
-                object::RECT + rect::HAS_BACKGROUND,
-                u32::from(new.colors.background.is_some()),
-            );
+            added.part(object::DETECTOR_BOX).write_four(BOX, new.rect);
+            let rect = added.part(object::RECT);
+            rect.write_four(RECT, new.rect);
+            rect.write(rect::BORDER_WIDTH, 3);
+            rect.part(rect::BORDER_COLOR).write_four(COLOR, new.colors.border);
+            rect.write(rect::HAS_BACKGROUND, u32::from(new.colors.background.is_some()));
             if let Some(background) = new.colors.background {
-                added.write_four(object::RECT + rect::BACKGROUND, COLOR, background);
+                rect.part(rect::BACKGROUND).write_four(COLOR, background);
             }
             if let Some(rotation_angle) = layout.rotation_angle {
-                added.write(object::RECT + rotation_angle, new.rotation_angle);
+                rect.write(rotation_angle, new.rotation_angle);
             }
             if let Some(new_mask) = new_mask {
-                self.add_mask(added, new_mask);
+                add_mask(added.part(layout.object_mask), new_mask);
             }
 
             let label = truncated(new.label, LABEL_SIZE - 1);
@@ -123,45 +121,21 @@ impl LockedBatch<'_> {
             field.copy_from_nonoverlapping(label.as_ptr(), label.len());
             field.add(label.len()).write(0);
 
-            let at = layout.object_text;
-            let text = glib::ffi::g_strndup(new.label.as_ptr().cast(), new.label.len());
-            added.write(at + text::TEXT, text);
-            added.write(at + text::X, left as u32);
-            added.write(at + text::Y, (top - 10.0) as u32);
-            added.write(at + text::FONT + font::NAME, FONT.as_ptr());
-            added.write(at + text::FONT + font::SIZE, 11u32);
-            added.write_four(at + text::FONT + font::COLOR, COLOR, WHITE);
-            added.write(at + text::HAS_BACKGROUND, 1i32);
-            added.write_four(at + text::BACKGROUND, COLOR, BLACK);
-            let parent = parent.map_or(null_mut(), |parent| parent.0.as_ptr());
-            (library.nvds_add_obj_meta_to_frame)(frame.0.as_ptr(), added.as_ptr(), parent);
+            let text = added.part(layout.object_text);
+            let label = glib::ffi::g_strndup(new.label.as_ptr().cast(), new.label.len());
+            text.write(text::TEXT, label);
+            text.write(text::X, left as u32);
+            text.write(text::Y, (top - 10.0) as u32);
+            let font = text.part(text::FONT);
+            font.write(font::NAME, FONT.as_ptr());
+            font.write(font::SIZE, 11);
+            font.part(font::COLOR).write_four(COLOR, WHITE);
+            text.write(text::HAS_BACKGROUND, 1);
+            text.part(text::BACKGROUND).write_four(COLOR, BLACK);
+            let parent = parent.map_or(null_mut(), Record::as_ptr);
+            (library.nvds_add_obj_meta_to_frame)(frame.as_ptr(), added.as_ptr(), parent);
         }
         Ok(())
-    }
-
-    /// Adds a mask to an object, in the form that nvinfer uses.
-    ///
-    /// # Safety
-    /// `added` must be a new object that is not in a list yet.
-    unsafe fn add_mask(&self, added: Record, new: ObjectMask<'_>) {
-        let ObjectMask { width, height, is_set } = new;
-        let size = width as usize * height as usize * size_of::<f32>();
-        let Ok(bytes) = u32::try_from(size) else { return };
-        let at = self.layout().object_mask;
-        // SAFETY: the object has these fields in this layout. The array has an element per pixel, and is allocated
-        // with g_malloc, as DeepStream, which frees it, expects.
-        unsafe {
-            let data = glib::ffi::g_malloc(size).cast::<f32>();
-            let pixels = (0..height).flat_map(|row| (0..width).map(move |column| (column, row)));
-            for (index, (column, row)) in pixels.enumerate() {
-                data.add(index).write(if is_set(column, row) { 1.0 } else { 0.0 });
-            }
-            added.write(at + mask::DATA, data);
-            added.write(at + mask::SIZE, bytes);
-            added.write(at + mask::THRESHOLD, 0.5f32);
-            added.write(at + mask::WIDTH, width);
-            added.write(at + mask::HEIGHT, height);
-        }
     }
 
     /// Returns whether objects have an angle in this version.
@@ -176,16 +150,36 @@ impl LockedBatch<'_> {
         wanted: &NewObject<'_>,
         parent: Option<ObjectMeta<'_>>,
     ) -> bool {
-        let parent = parent.map_or(null_mut(), |parent| parent.0.as_ptr());
-        // SAFETY: the frame and its objects have these fields in every layout.
-        unsafe {
-            self.list(frame.0, frame::OBJECTS, "objects").flatten().any(|found| {
-                found.read::<i32>(object::COMPONENT_ID) == wanted.component_id
-                    && found.read::<i32>(object::CLASS) == wanted.class
-                    && found.read::<*mut std::ffi::c_void>(object::PARENT) == parent
-                    && RECT.map(|field| found.read::<f32>(object::RECT + field)) == wanted.rect
-            })
+        let parent = parent.map_or(null_mut(), Record::as_ptr);
+        self.object_list(frame).flatten().any(|found| {
+            found.read(object::COMPONENT_ID) == wanted.component_id
+                && found.read(object::CLASS) == wanted.class
+                && found.read(object::PARENT) == parent
+                && self.rect(found) == wanted.rect
+        })
+    }
+}
+
+/// Writes the mask of an object, in the form that nvinfer uses.
+///
+/// # Safety
+/// `added` must be of a new object that is not in a list yet.
+unsafe fn add_mask(added: Record<'_, mask::S>, new: ObjectMask<'_>) {
+    let ObjectMask { width, height, is_set } = new;
+    let size = width as usize * height as usize * size_of::<f32>();
+    let Ok(bytes) = u32::try_from(size) else { return };
+    // SAFETY: the array has an element per pixel, and is allocated with g_malloc, as DeepStream, which frees it, expects.
+    unsafe {
+        let data = glib::ffi::g_malloc(size).cast::<f32>();
+        let pixels = (0..height).flat_map(|row| (0..width).map(move |column| (column, row)));
+        for (index, (column, row)) in pixels.enumerate() {
+            data.add(index).write(if is_set(column, row) { 1.0 } else { 0.0 });
         }
+        added.write(mask::DATA, data);
+        added.write(mask::SIZE, bytes);
+        added.write(mask::THRESHOLD, 0.5);
+        added.write(mask::WIDTH, width);
+        added.write(mask::HEIGHT, height);
     }
 }
 

@@ -1,56 +1,91 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A structure of DeepStream in memory.
 //!
-//! In: an address, and offsets in [`layout`](super::layout). Out: the values of fields. The caller must ensure that
-//! the field exists and has the right type.
+//! In: an address, and fields in [`layout`](super::layout). Out: the values of fields. Who makes a [`Record`] ensures that
+//! the structure is of its kind, and a [`Field`] is of one kind and has one type, so that reading is safe.
 
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// A structure of DeepStream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record(pub NonNull<c_void>);
+use gst::glib::ffi::GList;
 
-impl Record {
+/// A field of the type `T` of structures of the kind `S`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Field<S, T> {
+    /// The offset in bytes.
+    pub offset: usize,
+    kind: PhantomData<fn(S) -> T>,
+}
+
+/// The value of a field that is a list of structures of the kind `E`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct List<E> {
+    pub(super) first: *const GList,
+    kind: PhantomData<fn() -> E>,
+}
+
+/// A structure of the kind `S`.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'l, S> {
+    address: NonNull<c_void>,
+    kind: PhantomData<&'l S>,
+}
+
+impl<S, T> Field<S, T> {
+    /// The field at this offset.
+    pub const fn new(offset: usize) -> Self {
+        Self { offset, kind: PhantomData }
+    }
+}
+
+impl<'l, S: Copy> Record<'l, S> {
+    /// # Safety
+    /// There must be a structure of the kind `S` at this address, which exists, and is changed only through DeepStream or
+    /// [`write`](Self::write), during `'l`. Fields that only some versions have are read if the structure has them.
+    pub(super) unsafe fn new(address: NonNull<c_void>) -> Self {
+        Self { address, kind: PhantomData }
+    }
+
+    /// Returns the address of the structure.
     pub fn as_ptr(self) -> *mut c_void {
-        self.0.as_ptr()
+        self.address.as_ptr()
     }
 
-    /// Returns the address of the field at `offset`.
-    ///
-    /// # Safety
-    /// The structure must exist, and must have a field at this offset.
-    pub unsafe fn at(self, offset: usize) -> *mut c_void {
-        // SAFETY: the field is inside the structure.
-        unsafe { self.0.as_ptr().byte_add(offset) }
+    /// Returns the address of a field.
+    pub(super) fn at<T>(self, field: Field<S, T>) -> *mut T {
+        self.as_ptr().wrapping_byte_add(field.offset).cast()
     }
 
-    /// Reads the field at `offset`.
-    ///
-    /// # Safety
-    /// See [`at`](Self::at). In addition, the field must have the type `T`.
-    pub unsafe fn read<T: Copy>(self, offset: usize) -> T {
-        // SAFETY: the caller guarantees the field and its type; DeepStream aligns fields.
-        unsafe { self.at(offset).cast::<T>().read() }
+    /// Returns the structure that is a field.
+    pub(super) fn part<P: Copy>(self, field: Field<S, P>) -> Record<'l, P> {
+        // SAFETY: a structure contains its fields, and its address is not null.
+        unsafe { Record::new(NonNull::new_unchecked(self.at(field).cast())) }
     }
 
-    /// Writes the field at `offset`.
-    ///
-    /// # Safety
-    /// See [`read`](Self::read). In addition, nothing else may access the structure.
-    pub unsafe fn write<T: Copy>(self, offset: usize, value: T) {
-        // SAFETY: the caller guarantees the field and its type, and exclusive access.
-        unsafe { self.at(offset).cast::<T>().write(value) }
+    /// Reads a field.
+    pub fn read<T: Copy>(self, field: Field<S, T>) -> T {
+        // SAFETY: the structure has the field; DeepStream aligns fields.
+        unsafe { self.at(field).read() }
     }
 
-    /// Writes four fields, for example of a rectangle or a color. The offsets in `fields` are relative to `offset`.
+    /// Writes a field.
     ///
     /// # Safety
-    /// See [`write`](Self::write). The conditions apply to each field.
-    pub unsafe fn write_four<T: Copy>(self, offset: usize, fields: [usize; 4], values: [T; 4]) {
+    /// Nothing else may access the structure.
+    pub(super) unsafe fn write<T: Copy>(self, field: Field<S, T>, value: T) {
+        // SAFETY: as for reading, and the caller guarantees exclusive access.
+        unsafe { self.at(field).write(value) }
+    }
+
+    /// Writes four fields, for example of a rectangle or a color.
+    ///
+    /// # Safety
+    /// See [`write`](Self::write).
+    pub(super) unsafe fn write_four<T: Copy>(self, fields: [Field<S, T>; 4], values: [T; 4]) {
         for (field, value) in fields.into_iter().zip(values) {
             // SAFETY: the caller guarantees these conditions.
-            unsafe { self.write(offset + field, value) };
+            unsafe { self.write(field, value) };
         }
     }
 }

@@ -5,48 +5,54 @@
 //! nvinfer attaches outputs to each of them, with `input-tensor-meta=1`.
 
 use std::ffi::c_void;
-use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use super::DeepStreamError;
-use super::batch::{FrameMeta, LockedBatch, MAX_LIST};
+use super::batch::{FrameMeta, LockedBatch, MAX_LIST, type_of};
 use super::found_object::ObjectMeta;
-use super::layout::{StructureField, batch, user};
+use super::layout::{StructureField, batch, rect, user};
 use super::object::RECT;
-use super::record::Record;
+use super::record::{Field, List, Record};
 
 /// `GstNvDsPreProcessBatchMeta::roi_vector`. A `std::vector` of libstdc++ begins with the addresses of its first element
 /// and of its end.
 pub const REGIONS: usize = 32;
 
-/// The structures of regions of interest in some versions. `NvDsRoiMeta` begins with its rectangle.
-#[derive(Debug, PartialEq, Eq)]
+/// The kind of structures `NvDsRoiMeta`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Region {}
+
+/// `NvDsRoiMeta::roi`, with which the structure begins.
+const ROI: Field<Region, rect::S> = Field::new(0);
+
+/// The structures of regions of interest in some versions.
+#[derive(Debug, PartialEq)]
 pub struct RegionLayout {
     /// `NvDsBaseMeta::meta_type` of a `GstNvDsPreProcessBatchMeta` (`NVDS_PREPROCESS_BATCH_META`).
     pub batch_meta: i32,
     /// The size of an `NvDsRoiMeta`.
     pub size: usize,
-    pub(super) frame: usize,
-    /// `gdouble`, for x and y.
-    pub(super) scale_ratio: [usize; 2],
-    /// `gdouble`, for x and y.
-    pub(super) offset: [usize; 2],
-    pub(super) user_metas: usize,
-    pub(super) object: usize,
+    pub(super) frame: Field<Region, *mut c_void>,
+    /// For x and y.
+    pub(super) scale_ratio: [Field<Region, f64>; 2],
+    /// For x and y.
+    pub(super) offset: [Field<Region, f64>; 2],
+    pub(super) user_metas: Field<Region, List<user::S>>,
+    pub(super) object: Field<Region, *mut c_void>,
 }
 
 impl RegionLayout {
     /// The fields of an `NvDsRoiMeta`.
     pub fn fields(&self) -> impl Iterator<Item = StructureField> {
         [
-            ("roi", 0),
-            ("frame_meta", self.frame),
-            ("scale_ratio_x", self.scale_ratio[0]),
-            ("scale_ratio_y", self.scale_ratio[1]),
-            ("offset_left", self.offset[0]),
-            ("offset_top", self.offset[1]),
-            ("roi_user_meta_list", self.user_metas),
-            ("object_meta", self.object),
+            ("roi", ROI.offset),
+            ("frame_meta", self.frame.offset),
+            ("scale_ratio_x", self.scale_ratio[0].offset),
+            ("scale_ratio_y", self.scale_ratio[1].offset),
+            ("offset_left", self.offset[0].offset),
+            ("offset_top", self.offset[1].offset),
+            ("roi_user_meta_list", self.user_metas.offset),
+            ("object_meta", self.object.offset),
         ]
         .into_iter()
         .map(|(name, offset)| StructureField { structure: "NvDsRoiMeta", name, offset })
@@ -56,9 +62,8 @@ impl RegionLayout {
 /// A region of interest, `NvDsRoiMeta`.
 #[derive(Clone, Copy, Debug)]
 pub struct RegionMeta<'l> {
-    pub(super) record: Record,
-    layout: &'static RegionLayout,
-    lifetime: PhantomData<&'l ()>,
+    pub(super) record: Record<'l, Region>,
+    pub(super) layout: &'static RegionLayout,
 }
 
 /// How a region was scaled: `region = (model - offset) / ratio`, for x and y.
@@ -85,18 +90,16 @@ impl LockedBatch<'_> {
         let mut regions = Vec::new();
         let Some(layout) = &self.layout().regions else { return Ok(regions) };
         let version = self.version();
-        // SAFETY: the batch has this field in every layout.
-        for meta in unsafe { self.list(self.0.batch, batch::USER_METAS, "user metadata") } {
+        for meta in self.list(self.0.batch, batch::USER_METAS, "user metadata") {
             let meta = meta?;
-            if self.type_of(meta) != layout.batch_meta {
+            if type_of(meta) != layout.batch_meta {
                 continue;
             }
-            // SAFETY: user metadata has this field.
-            let data = NonNull::new(unsafe { meta.read::<*mut c_void>(user::DATA) });
             let what = "a GstNvDsPreProcessBatchMeta";
-            let data = Record(data.ok_or(DeepStreamError::Null { what, version })?);
+            let data = NonNull::new(meta.read(user::DATA));
+            let data = data.ok_or(DeepStreamError::Null { what, version })?;
             // SAFETY: metadata of this type has a vector there.
-            let [begin, end]: [usize; 2] = unsafe { data.read(REGIONS) };
+            let [begin, end]: [usize; 2] = unsafe { data.byte_add(REGIONS).cast().read() };
             let bytes = end.wrapping_sub(begin);
             if end < begin || bytes % layout.size != 0 || bytes / layout.size > MAX_LIST {
                 return Err(DeepStreamError::Regions { bytes, size: layout.size, version });
@@ -105,8 +108,8 @@ impl LockedBatch<'_> {
             let Some(first) = first.filter(|_| bytes > 0) else { continue };
             regions.extend((0..bytes / layout.size).map(|index| {
                 // SAFETY: the vector has this many elements of this size.
-                let record = Record(unsafe { first.byte_add(index * layout.size) });
-                RegionMeta { record, layout, lifetime: PhantomData }
+                let record = unsafe { Record::new(first.byte_add(index * layout.size)) };
+                RegionMeta { record, layout }
             }));
         }
         Ok(regions)
@@ -114,33 +117,24 @@ impl LockedBatch<'_> {
 
     /// Returns left, top, width and height of `region`.
     pub fn region_rect(&self, region: RegionMeta<'_>) -> [f32; 4] {
-        // SAFETY: the region begins with these fields.
-        RECT.map(|field| unsafe { region.record.read(field) })
+        let rect = region.record.part(ROI);
+        RECT.map(|field| rect.read(field))
     }
 
     /// Returns how `region` was scaled.
     pub fn region_scaling(&self, region: RegionMeta<'_>) -> RegionScaling {
         let RegionLayout { scale_ratio, offset, .. } = region.layout;
-        // SAFETY: the region has these fields in this layout.
-        let numbers =
-            |fields: &[usize; 2]| fields.map(|field| unsafe { region.record.read(field) });
-        RegionScaling { ratio: numbers(scale_ratio), offset: numbers(offset) }
+        let [ratio, offset] = [scale_ratio, offset].map(|it| it.map(|it| region.record.read(it)));
+        RegionScaling { ratio, offset }
     }
 
     /// True if `region` is a part of `frame`.
     pub fn is_in_frame(&self, region: RegionMeta<'_>, frame: FrameMeta<'_>) -> bool {
-        // SAFETY: the region has this field in this layout.
-        unsafe { region.record.read::<*mut c_void>(region.layout.frame) == frame.0.as_ptr() }
+        region.record.read(region.layout.frame) == frame.as_ptr()
     }
 
     /// True if `region` is `object`.
     pub fn is_object(&self, region: RegionMeta<'_>, object: ObjectMeta<'_>) -> bool {
-        // SAFETY: the region has this field in this layout.
-        unsafe { region.record.read::<*mut c_void>(region.layout.object) == object.0.as_ptr() }
-    }
-
-    /// The offset of the list of user metadata of `region`.
-    pub(super) fn region_user_metas(&self, region: RegionMeta<'_>) -> usize {
-        region.layout.user_metas
+        region.record.read(region.layout.object) == object.as_ptr()
     }
 }

@@ -9,7 +9,6 @@
 //! - If the version is unknown, the layout of a known version with equal sizes is used. An `NvDsInferTensorMeta` or
 //!   an `NvBufSurface` does not come from a pool, so these two are assumed to be equal, too.
 
-use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -44,21 +43,15 @@ impl StructureSizes {
     ///
     /// # Errors
     /// If a pool is missing, or if it has structures of another type.
-    ///
-    /// # Safety
-    /// `batch` must be an `NvDsBatchMeta`.
-    pub(super) unsafe fn from_pools(batch: Record) -> Result<Self, DeepStreamError> {
-        let size = |name, offset, meta_type| {
-            // SAFETY: the batch has this field in every layout.
-            let found: *mut c_void = unsafe { batch.read(offset) };
-            NonNull::new(found)
-                .filter(|found| found.cast::<u64>().is_aligned())
-                .map(Record)
-                // SAFETY: a pointer that is not null points to a pool.
-                .filter(|found| unsafe { found.read::<i32>(pool::TYPE) } == meta_type)
-                // SAFETY: as above.
-                .map(|found| unsafe { found.read(pool::ELEMENT_SIZE) })
-                .ok_or(DeepStreamError::Pool { name })
+    pub(super) fn from_pools(batch: Record<'_, batch::S>) -> Result<Self, DeepStreamError> {
+        let size = |name, field, meta_type| {
+            let found = NonNull::new(batch.read(field));
+            let found = found.filter(|found| found.cast::<u64>().is_aligned());
+            // SAFETY: a pointer that is not null points to a pool.
+            let found: Option<Record<'_, pool::S>> =
+                found.map(|found| unsafe { Record::new(found) });
+            let found = found.filter(|found| found.read(pool::TYPE) == meta_type);
+            found.map(|it| it.read(pool::ELEMENT_SIZE)).ok_or(DeepStreamError::Pool { name })
         };
         Ok(Self {
             object: size("obj_meta_pool", batch::OBJECT_POOL, OBJECT_META)?,
@@ -130,7 +123,7 @@ fn advice(sizes: StructureSizes) -> String {
 }
 
 /// The structures of a stream's batches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Structures {
     /// The layout.
     pub layout: &'static StructureLayout,

@@ -12,7 +12,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use super::batch::{BatchMeta, FrameMeta, LockedBatch, MAX_LIST};
-use super::layout::{surface, surface_params};
+use super::layout::{frame, surface, surface_params};
 use super::record::Record;
 
 /// The caps feature of buffers in NVMM memory.
@@ -61,20 +61,21 @@ impl BatchMeta<'_> {
         let memory = buffer.peek_memory(0).map_readable().ok()?;
         let layout = self.structures().layout;
         let is_known = self.structures().assumption.is_none();
-        if memory.len() < layout.surface_size || (!is_known && memory.len() > layout.surface_size) {
+        let is_aligned = memory.as_ptr().cast::<u64>().is_aligned();
+        let is_other = !is_known && memory.len() > layout.surface_size;
+        if memory.len() < layout.surface_size || is_other || !is_aligned {
             return None;
         }
-        let number = |offset| {
-            let bytes = memory[offset..offset + 4].try_into().expect("it has four bytes");
-            u32::from_ne_bytes(bytes) as usize
-        };
-        let (capacity, filled) = (number(surface::BATCH_SIZE), number(surface::NUM_FILLED));
-        let address = memory[surface::SURFACES..surface::SURFACES + size_of::<usize>()].try_into();
-        let address = usize::from_ne_bytes(address.expect("it has as many bytes"));
-        if filled > capacity || capacity > MAX_LIST || address % align_of::<u64>() != 0 {
+        let first = NonNull::from(memory.as_slice()).cast();
+        // SAFETY: the memory has the size of the structure.
+        let found: Record<'_, surface::S> = unsafe { Record::new(first) };
+        let [capacity, filled] =
+            [surface::BATCH_SIZE, surface::NUM_FILLED].map(|field| found.read(field) as usize);
+        let surfaces = found.read(surface::SURFACES);
+        if filled > capacity || capacity > MAX_LIST || !surfaces.cast::<u64>().is_aligned() {
             return None;
         }
-        let first = NonNull::new(std::ptr::with_exposed_provenance_mut(address))?;
+        let first = NonNull::new(surfaces)?;
         let stride = layout.surface_params_size;
         Some(Surfaces { first, filled, stride, _memory: memory })
     }
@@ -86,7 +87,7 @@ impl LockedBatch<'_> {
     /// nvinfer scales the surface that it gets, regardless of metadata and caps. The metadata has the size that the
     /// old nvstreammux wrote, but a later element may have changed the frame's size.
     pub fn size(&self, frame: FrameMeta<'_>, surfaces: Option<&Surfaces<'_>>) -> Option<[u32; 2]> {
-        let surface = surfaces.and_then(|all| all.size(self.batch_id(frame)));
+        let surface = surfaces.and_then(|all| all.size(frame.read(frame::BATCH_ID) as usize));
         surface.or_else(|| self.muxed_size(frame))
     }
 }
@@ -99,10 +100,9 @@ impl Surfaces<'_> {
             return None;
         }
         // SAFETY: in NVMM memory, the array has this many elements, and exists as long as the memory.
-        let size = unsafe {
-            let params = Record(self.first.byte_add(index * self.stride));
-            [params.read(surface_params::WIDTH), params.read(surface_params::HEIGHT)]
-        };
+        let params: Record<'_, surface_params::S> =
+            unsafe { Record::new(self.first.byte_add(index * self.stride)) };
+        let size = [surface_params::WIDTH, surface_params::HEIGHT].map(|side| params.read(side));
         size.iter().all(|side| (1..=MAX_SURFACE_SIDE).contains(side)).then_some(size)
     }
 }

@@ -4,21 +4,20 @@
 //! In: a frame or an object of a locked batch. Out: its tensors, their model description, and the name, type, dimensions and
 //! addresses of each output layer.
 
-use std::ffi::{CStr, c_char, c_void};
-use std::marker::PhantomData;
+use std::ffi::CStr;
 use std::ptr::NonNull;
 
 use arrayvec::ArrayVec;
 
 use super::DeepStreamError;
-use super::batch::{FrameMeta, LockedBatch};
+use super::batch::{FrameMeta, LockedBatch, type_of};
 use super::found_object::ObjectMeta;
 use super::layout::{
     self, LAYER_SIZE, MAX_DIMS, StructureLayout, TENSOR_OUTPUT_META, dims, frame, layer, network,
     tensor, user,
 };
 use super::library::Remove;
-use super::record::Record;
+use super::record::{Field, List, Record};
 use super::region::RegionMeta;
 use nmsfilter_core::tensor::ElementType;
 
@@ -31,8 +30,7 @@ impl LockedBatch<'_> {
         &'l self,
         frame: FrameMeta<'l>,
     ) -> impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>> {
-        // SAFETY: the frame has this field in every layout.
-        unsafe { self.tensors_in(frame.0, frame::USER_METAS) }
+        self.tensors_in(frame, frame::USER_METAS)
     }
 
     /// Returns the outputs of models for `object`, in the order of the object's list. nvinfer attaches them with
@@ -41,8 +39,7 @@ impl LockedBatch<'_> {
         &'l self,
         object: ObjectMeta<'l>,
     ) -> impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>> {
-        // SAFETY: the object has this field in this layout.
-        unsafe { self.tensors_in(object.0, self.layout().object_user_metas) }
+        self.tensors_in(object, self.layout().object_user_metas)
     }
 
     /// Returns the outputs of models for `region`, in the order of the region's list. nvinfer attaches them with
@@ -51,33 +48,26 @@ impl LockedBatch<'_> {
         &'l self,
         region: RegionMeta<'l>,
     ) -> impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>> {
-        // SAFETY: the region has this field in its layout.
-        unsafe { self.tensors_in(region.record, self.region_user_metas(region)) }
+        self.tensors_in(region.record, region.layout.user_metas)
     }
 
-    /// Returns the tensors in the list of user metadata in the field of `owner` at `offset`.
-    ///
-    /// # Safety
-    /// See [`list`](Self::list).
-    unsafe fn tensors_in<'l>(
+    /// Returns the tensors in a list of user metadata of `owner`.
+    fn tensors_in<'l, S: Copy>(
         &'l self,
-        owner: Record,
-        offset: usize,
+        owner: Record<'l, S>,
+        metas: Field<S, List<user::S>>,
     ) -> impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>> {
-        // SAFETY: the caller guarantees the field.
-        let metas = unsafe { self.list(owner, offset, "user metadata") };
         let version = self.version();
-        metas.filter_map(move |meta| {
-            let meta = match meta {
+        self.list(owner, metas, "user metadata").filter_map(move |meta| {
+            let user = match meta {
                 Ok(meta) => meta,
                 Err(error) => return Some(Err(error)),
             };
-            (self.type_of(meta) == TENSOR_OUTPUT_META).then(|| {
-                // SAFETY: user metadata has this field.
-                let data = unsafe { meta.read::<*mut c_void>(user::DATA) };
-                let data = NonNull::new(data)
+            (type_of(user) == TENSOR_OUTPUT_META).then(|| {
+                let data = NonNull::new(user.read(user::DATA))
                     .ok_or(DeepStreamError::Null { what: "an NvDsInferTensorMeta", version })?;
-                Ok(TensorMeta { user: meta, tensor: Record(data), lifetime: PhantomData })
+                // SAFETY: that is the data of user metadata of this type.
+                Ok(TensorMeta { user, tensor: unsafe { Record::new(data) } })
             })
         })
     }
@@ -86,29 +76,28 @@ impl LockedBatch<'_> {
     /// functions, which return the memory to this element.
     pub fn remove_tensors(&self, frame: FrameMeta<'_>, unique_id: u32) {
         let remove = self.0.library.nvds_remove_user_meta_from_frame;
-        // SAFETY: the frame has this field in every layout, and the function removes metadata of frames.
-        unsafe { self.remove_tensors_in(frame.0, frame::USER_METAS, remove, unique_id) };
+        // SAFETY: the function removes metadata of frames.
+        unsafe { self.remove_tensors_in(frame, frame::USER_METAS, remove, unique_id) };
     }
 
     /// Removes the tensors of the element with the id `unique_id` from `object`, as from a frame.
     pub fn remove_object_tensors(&self, object: ObjectMeta<'_>, unique_id: u32) {
         let remove = self.0.library.nvds_remove_user_meta_from_object;
-        let offset = self.layout().object_user_metas;
-        // SAFETY: the object has this field in this layout, and the function removes metadata of objects.
-        unsafe { self.remove_tensors_in(object.0, offset, remove, unique_id) };
+        let metas = self.layout().object_user_metas;
+        // SAFETY: the function removes metadata of objects.
+        unsafe { self.remove_tensors_in(object, metas, remove, unique_id) };
     }
 
     /// # Safety
-    /// See [`list`](Self::list). `remove` must remove metadata from this list.
-    unsafe fn remove_tensors_in(
+    /// `remove` must remove metadata from this list.
+    unsafe fn remove_tensors_in<S: Copy>(
         &self,
-        owner: Record,
-        offset: usize,
+        owner: Record<'_, S>,
+        metas: Field<S, List<user::S>>,
         remove: Remove,
         unique_id: u32,
     ) {
-        // SAFETY: the caller guarantees the field.
-        let tensors = || unsafe { self.tensors_in(owner, offset) };
+        let tensors = || self.tensors_in(owner, metas);
         // An element may have attached several tensors. The list is read again after each removal.
         for _ in 0..tensors().count() {
             let is_wanted = |&tensor: &TensorMeta<'_>| self.unique_id(tensor) == unique_id;
@@ -120,32 +109,28 @@ impl LockedBatch<'_> {
 
     /// Returns the id of the element that ran the model of `tensor`.
     pub fn unique_id(&self, tensor: TensorMeta<'_>) -> u32 {
-        // SAFETY: the structure has this field in every layout.
-        unsafe { tensor.tensor.read(tensor::UNIQUE_ID) }
+        tensor.tensor.read(tensor::UNIQUE_ID)
     }
 
     /// Returns the index of the GPU whose memory contains `tensor`.
     pub fn gpu(&self, tensor: TensorMeta<'_>) -> u32 {
-        // SAFETY: the structure has this field in every layout.
-        unsafe { tensor.tensor.read::<i32>(tensor::GPU_ID) }.max(0).unsigned_abs()
+        tensor.tensor.read(tensor::GPU_ID).max(0).unsigned_abs()
     }
 
     /// Returns the model description of `tensor`.
     pub fn model(&self, tensor: TensorMeta<'_>) -> NetworkInfo {
         let StructureLayout { maintain_aspect_ratio, symmetric_padding, .. } = *self.layout();
-        // SAFETY: the structure has fields at these offsets in this layout.
-        unsafe {
-            let sides = [network::WIDTH, network::HEIGHT];
-            let flag = |offset: Option<usize>| match tensor.tensor.read::<i32>(offset?) {
-                0 => Some(false),
-                1 => Some(true),
-                _ => None,
-            };
-            NetworkInfo {
-                size: sides.map(|side| tensor.tensor.read(tensor::NETWORK + side)),
-                maintain_aspect_ratio: flag(maintain_aspect_ratio),
-                symmetric_padding: flag(symmetric_padding),
-            }
+        let record = tensor.tensor;
+        let flag = |field: Option<Field<tensor::S, i32>>| match record.read(field?) {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        };
+        let input = record.part(tensor::NETWORK);
+        NetworkInfo {
+            size: [network::WIDTH, network::HEIGHT].map(|side| input.read(side)),
+            maintain_aspect_ratio: flag(maintain_aspect_ratio),
+            symmetric_padding: flag(symmetric_padding),
         }
     }
 
@@ -158,17 +143,21 @@ impl LockedBatch<'_> {
         original_frame: FrameMeta<'_>,
     ) -> Result<(), DeepStreamError> {
         let StructureLayout { maintain_aspect_ratio, symmetric_padding, .. } = *self.layout();
-        let sides = [network::WIDTH, network::HEIGHT].map(|side| tensor::NETWORK + side);
-        let fields = sides.into_iter().chain(maintain_aspect_ratio).chain(symmetric_padding);
+        let flags = || maintain_aspect_ratio.into_iter().chain(symmetric_padding);
         for copy in self.tensors(frame).chain(self.tensors_of_objects(frame)) {
             let copy = copy?;
             let of_objects = original.tensors_of_objects(original_frame);
             let mut originals = original.tensors(original_frame).chain(of_objects).flatten();
             let is_same = |&tensor: &_| original.unique_id(tensor) == self.unique_id(copy);
             let Some(same) = originals.find(is_same) else { continue };
-            for field in fields.clone() {
-                // SAFETY: both structures have these four-byte fields in this layout, and both locks are held.
-                unsafe { copy.tensor.write(field, same.tensor.read::<u32>(field)) };
+            let (copy, same) = (copy.tensor, same.tensor);
+            // SAFETY: both locks are held.
+            unsafe {
+                for side in [network::WIDTH, network::HEIGHT] {
+                    let value = same.part(tensor::NETWORK).read(side);
+                    copy.part(tensor::NETWORK).write(side, value);
+                }
+                flags().for_each(|flag| copy.write(flag, same.read(flag)));
             }
         }
         Ok(())
@@ -191,20 +180,13 @@ impl LockedBatch<'_> {
         tensor: TensorMeta<'l>,
     ) -> Result<impl ExactSizeIterator<Item = LayerMeta<'l>>, DeepStreamError> {
         let record = tensor.tensor;
-        // SAFETY: the structure has these fields in every layout.
-        let (count, layers, host, device) = unsafe {
-            (
-                record.read::<u32>(tensor::NUM_LAYERS) as usize,
-                record.read::<*mut c_void>(tensor::LAYERS),
-                record.read::<*const u64>(tensor::HOST),
-                record.read::<*const u64>(tensor::DEVICE),
-            )
-        };
+        let count = record.read(tensor::NUM_LAYERS) as usize;
+        let [host, device] = [tensor::HOST, tensor::DEVICE].map(|field| record.read(field));
         let version = self.version();
         if count > MAX_LAYERS {
             return Err(DeepStreamError::Layers { count, most: MAX_LAYERS, version });
         }
-        let first = match NonNull::new(layers) {
+        let first = match NonNull::new(record.read(tensor::LAYERS)) {
             Some(layers) => layers,
             None if count == 0 => NonNull::dangling(),
             None => {
@@ -217,10 +199,9 @@ impl LockedBatch<'_> {
                 let address =
                     |array: *const u64| if array.is_null() { 0 } else { array.add(index).read() };
                 LayerMeta {
-                    layer: Record(first.byte_add(index * LAYER_SIZE)),
+                    layer: Record::new(first.byte_add(index * LAYER_SIZE)),
                     host: address(host),
                     device: address(device),
-                    lifetime: PhantomData,
                 }
             }
         }))
@@ -230,9 +211,8 @@ impl LockedBatch<'_> {
 /// A model's outputs for a frame or an object, `NvDsInferTensorMeta`, and the `NvDsUserMeta` that contains it.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorMeta<'l> {
-    user: Record,
-    tensor: Record,
-    lifetime: PhantomData<&'l ()>,
+    user: Record<'l, user::S>,
+    tensor: Record<'l, tensor::S>,
 }
 
 /// The model description of tensors.
@@ -250,29 +230,24 @@ pub struct NetworkInfo {
 /// An output layer, `NvDsInferLayerInfo`, and the addresses of its elements.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerMeta<'a> {
-    layer: Record,
+    layer: Record<'a, layer::S>,
     /// The host address, or 0.
     pub host: u64,
     /// The device address, or 0.
     pub device: u64,
-    lifetime: PhantomData<&'a ()>,
 }
 
 impl<'a> LayerMeta<'a> {
     /// Returns the name, or `None` if it is null.
     pub fn name(&self) -> Option<&'a CStr> {
-        // SAFETY: the layer has this field in every layout. The string does not change as long as the buffer has
-        // the tensors.
-        unsafe {
-            let name = self.layer.read::<*const c_char>(layer::NAME);
-            (!name.is_null()).then(|| CStr::from_ptr(name))
-        }
+        let name = self.layer.read(layer::NAME);
+        // SAFETY: the string does not change as long as the buffer has the tensors.
+        (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
     }
 
     /// Returns the type of the elements.
     pub fn element_type(&self) -> ElementType {
-        // SAFETY: the layer has this field in every layout.
-        layout::element_type(unsafe { self.layer.read(layer::TYPE) })
+        layout::element_type(self.layer.read(layer::TYPE))
     }
 
     /// Returns the dimensions without the batch dimension, and the number of elements.
@@ -280,15 +255,13 @@ impl<'a> LayerMeta<'a> {
     /// # Errors
     /// If there are more than [`MAX_DIMS`] dimensions. The error is their number.
     pub fn dims(&self) -> Result<(ArrayVec<usize, MAX_DIMS>, usize), usize> {
-        // SAFETY: the layer has these fields in every layout.
-        unsafe {
-            let count = self.layer.read::<u32>(layer::DIMS + dims::NUM_DIMS) as usize;
-            if count > MAX_DIMS {
-                return Err(count);
-            }
-            let all: [u32; MAX_DIMS] = self.layer.read(layer::DIMS + dims::DIMS);
-            let elements = self.layer.read::<u32>(layer::DIMS + dims::ELEMENTS) as usize;
-            Ok((all[..count].iter().map(|&dim| dim as usize).collect(), elements))
+        let dims = self.layer.part(layer::DIMS);
+        let count = dims.read(dims::NUM_DIMS) as usize;
+        if count > MAX_DIMS {
+            return Err(count);
         }
+        let all = dims.read(dims::DIMS);
+        let elements = dims.read(dims::ELEMENTS) as usize;
+        Ok((all[..count].iter().map(|&dim| dim as usize).collect(), elements))
     }
 }

@@ -7,7 +7,7 @@ use super::object::{Confidence, Label, Object, normalized};
 use super::runs::{self, MaskRuns};
 use super::{FrameDetections, Rtp};
 use crate::deepstream::{
-    BatchMeta, DeepStreamError, FoundMask, FoundObject, FrameCaps, FrameMeta, LockedBatch,
+    BatchMeta, DeepStreamError, FoundMask, FoundObject, FrameCaps, FrameMeta, LockedBatch, layout,
 };
 use crate::output::oriented_pixels;
 use nmsfilter_core::geometry::OrientedBox;
@@ -29,8 +29,8 @@ pub(super) fn read(
         let frame = frame?;
         let size = batch.size(frame, surfaces.as_ref()).unwrap_or(caps.size);
         streams.push(FrameDetections {
-            stream_index: batch.pad_index(frame),
-            stream_id: batch.source_id(frame).to_string(),
+            stream_index: frame.read(layout::frame::PAD_INDEX),
+            stream_id: frame.read(layout::frame::SOURCE_ID).to_string(),
             resolution: size.into(),
             timestamp: batch.timestamp(frame),
             rtp: batch.unix_time(frame).map(Rtp::from),

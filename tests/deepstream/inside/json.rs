@@ -120,18 +120,18 @@ fn tracks_parents_angles_and_labels_in_any_encoding_are_read() {
         let elsewhere = elsewhere.add_object(1, 0, [0.0; 4]);
         let frame = batch.add_frame(&Frame { batch_id: 1, source_id: 4, pad_index: 3, ..frame });
         let car = frame.add_object(1, 2, [20.0, 10.0, 80.0, 40.0]);
-        set(car, layout.object_label, *b"caf\xe9 \"car\"\n\0");
-        set(car, object::CONFIDENCE, f32::NAN);
-        set(car, object::ID, 77u64);
+        set(car, layout.object_label.offset, *b"caf\xe9 \"car\"\n\0");
+        set(car, object::CONFIDENCE.offset, f32::NAN);
+        set(car, object::ID.offset, 77u64);
         if let Some(angle) = layout.rotation_angle {
-            set(car, object::RECT + angle, 90.0f32);
+            set(car, object::RECT.offset + angle.offset, 90.0f32);
         }
         let plate = frame.add_object(2, -1, [30.4, 40.6, f32::INFINITY, 5.0]);
-        set(plate, object::PARENT, car.as_ptr().cast_const());
-        set(plate, layout.object_label, [b'x'; 128]);
+        set(plate, object::PARENT.offset, car.as_ptr().cast_const());
+        set(plate, layout.object_label.offset, [b'x'; 128]);
         let other = frame.add_object(1, 0, [f32::NAN; 4]);
         // The parent is an object of another frame.
-        set(other, object::PARENT, elsewhere.as_ptr().cast_const());
+        set(other, object::PARENT.offset, elsewhere.as_ptr().cast_const());
     });
     assert_eq!(ended.error, None);
     let [line] = &lines[..] else { panic!("{lines:?}") };
@@ -202,12 +202,12 @@ fn masks_cover_the_rectangles_of_their_objects() {
                 // SAFETY: `index` is less than six.
                 unsafe { numbers.add(index).write(*number) };
             }
-            let at = layout.object_mask;
-            set(object, at + mask::DATA, numbers);
-            set(object, at + mask::SIZE, bytes as u32);
-            set(object, at + mask::THRESHOLD, 0.5f32);
-            set(object, at + mask::WIDTH, 3u32);
-            set(object, at + mask::HEIGHT, 2u32);
+            let at = layout.object_mask.offset;
+            set(object, at + mask::DATA.offset, numbers);
+            set(object, at + mask::SIZE.offset, bytes as u32);
+            set(object, at + mask::THRESHOLD.offset, 0.5f32);
+            set(object, at + mask::WIDTH.offset, 3u32);
+            set(object, at + mask::HEIGHT.offset, 2u32);
         });
         assert_eq!(ended.error, None);
         let object = &lines[0]["streams"][0]["objects"][0];
