@@ -5,9 +5,9 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use gst_newer::Capabilities;
 use gstnmsfilter::output::{self, DetailedRegions, Kinds, Labels, MaskBuffers, Region};
 
-const ROI: Kinds = Kinds { roi: true, analytics: false, nvds: false };
-const ANALYTICS: Kinds = Kinds { roi: false, analytics: true, nvds: false };
-const BOTH: Kinds = Kinds { roi: true, analytics: true, nvds: false };
+const ROI: Kinds = Kinds::ROI;
+const ANALYTICS: Kinds = Kinds::ANALYTICS;
+const BOTH: Kinds = Kinds::ROI.union(Kinds::ANALYTICS);
 const FRAME: [u32; 2] = [1920, 1080];
 
 fn attach(criterion: &mut Criterion) {

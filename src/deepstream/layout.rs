@@ -393,14 +393,13 @@ impl StructureLayout {
             .ok_or(StructureLayoutError::Unknown { version })
     }
 
-    /// Parses a version.
+    /// Parses the property `deepstream-version`; `None` if it is unset.
     ///
     /// # Errors
     /// If the text is not a version, or if the layout of this version is unknown.
-    pub fn parse_version(text: &str) -> Result<Version, StructureLayoutError> {
-        let version = text.parse()?;
-        Self::for_version(version)?;
-        Ok(version)
+    pub fn parse_version(text: Option<&str>) -> Result<Option<Version>, StructureLayoutError> {
+        let version = text.map(str::parse).transpose()?;
+        version.map(|version| Self::for_version(version).map(|_| version)).transpose()
     }
 
     /// Returns the versions with this layout as text.

@@ -85,7 +85,7 @@ pub(super) fn attach(
                 roi.add_param(classification.build());
             }
         }
-        if kinds.analytics {
+        if kinds.contains(Kinds::ANALYTICS) {
             super::analytics::add_classes(buffer, object.mtd, (image.output, classes), labels)?;
         }
     }
@@ -138,9 +138,9 @@ impl Object {
             .filter(|(_, attached)| attached.id == parent)
             .min_by_key(|(_, attached)| distance(attached, region.pixels));
         let object = Self {
-            roi: nearest.map(|(index, _)| index).filter(|_| kinds.roi),
+            roi: nearest.map(|(index, _)| index).filter(|_| kinds.contains(Kinds::ROI)),
             mtd: super::analytics::object_of(buffer, parent, nearest.as_ref().map(|(_, roi)| roi))
-                .filter(|_| kinds.analytics),
+                .filter(|_| kinds.contains(Kinds::ANALYTICS)),
         };
         (object.roi.is_some() || object.mtd.is_some()).then_some(object)
     }
@@ -167,13 +167,13 @@ impl Object {
             class: best.class,
             parent: region.and_then(|region| region.parent),
         };
-        let kinds = Kinds { analytics: kinds.analytics && region.is_some(), ..kinds };
+        let kinds = if region.is_some() { kinds } else { kinds - Kinds::ANALYTICS };
         let added = DetailedRegions::from(std::slice::from_ref(&added));
         let first = super::analytics::next_id(buffer);
         super::attach(buffer, frame, added, labels, &mut MaskBuffers::default(), kinds)?;
         Ok(Self {
-            roi: kinds.roi.then(|| regions::count(buffer) - 1),
-            mtd: kinds.analytics.then_some(first),
+            roi: kinds.contains(Kinds::ROI).then(|| regions::count(buffer) - 1),
+            mtd: kinds.contains(Kinds::ANALYTICS).then_some(first),
         })
     }
 }

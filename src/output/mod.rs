@@ -14,6 +14,7 @@ pub(crate) mod deepstream;
 mod detailed;
 mod detection_template;
 mod keypoint_layout;
+mod kinds;
 mod label;
 mod label_file;
 mod mask_area;
@@ -29,6 +30,7 @@ use gst_newer::Capabilities;
 pub use classification::ClassifiedImage;
 pub use detailed::{DetailedRegion, DetailedRegions, MaskRows};
 pub use keypoint_layout::KeypointLayout;
+pub use kinds::Kinds;
 pub use label::LabelError;
 pub use label::Labels;
 pub(crate) use mask_area::mask_area;
@@ -37,19 +39,6 @@ pub(crate) use oriented_pixels::oriented_pixels;
 pub use region::{FrameId, FrameRegions, Region};
 pub use region::{RegionDetail, RegionMask};
 pub use roi::{add as add_region, roi_type};
-
-/// The kinds of metadata to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kinds {
-    /// `GstVideoRegionOfInterestMeta` with a structure `detection` and, if the model outputs them, `keypoints` and
-    /// `mask`.
-    pub roi: bool,
-    /// `GstAnalyticsODMtd`. With GStreamer 1.26, oriented boxes and `GstAnalyticsSegmentationMtd` are also written,
-    /// and with 1.30, groups of keypoints. Ignored if the running GStreamer has no such metadata.
-    pub analytics: bool,
-    /// `NvDsObjectMeta`. Ignored for buffers without DeepStream metadata.
-    pub nvds: bool,
-}
 
 /// Attaches `regions` to `buffer`. `frame` is the width and height of the video frame in pixels. The ids of the
 /// regions of interest continue after the greatest id on the buffer. If objects (`GstAnalyticsODMtd`) are attached,
@@ -69,17 +58,17 @@ pub fn attach(
     kinds: Kinds,
 ) -> Result<(), glib::BoolError> {
     let has_relations = Capabilities::get().relations.is_ok();
-    let kinds = Kinds { analytics: kinds.analytics && has_relations, ..kinds };
+    let kinds = if has_relations { kinds } else { kinds - Kinds::ANALYTICS };
     if !regions.classified.is_empty() {
         return classification::attach(buffer, frame, regions, labels, kinds);
     }
-    let first_object = if kinds.analytics {
+    let first_object = if kinds.contains(Kinds::ANALYTICS) {
         Some(analytics::attach(buffer, frame, regions, labels, mask_buffers)?)
     } else {
         None
     };
 
-    if kinds.roi {
+    if kinds.contains(Kinds::ROI) {
         let first_id = first_id(roi::next_id(buffer), first_object, regions.regions.len());
         roi::attach(buffer, frame, regions, labels, first_id);
     }
@@ -108,14 +97,16 @@ pub fn is_attached(
     kinds: Kinds,
 ) -> bool {
     let Some(region) = found.iter().next() else {
-        return kinds.roi && classification::is_attached(buffer, frame, found, labels);
+        return kinds.contains(Kinds::ROI)
+            && classification::is_attached(buffer, frame, found, labels);
     };
     let label = labels.label(region.region.class).quark;
-    if kinds.analytics && analytics::is_attached(buffer, label, frame, region) {
+    if kinds.contains(Kinds::ANALYTICS) && analytics::is_attached(buffer, label, frame, region) {
         return true;
     }
     let parent = region.region.parent;
-    kinds.roi && roi::is_attached(buffer, label, region.region.pixels(frame), parent)
+    kinds.contains(Kinds::ROI)
+        && roi::is_attached(buffer, label, region.region.pixels(frame), parent)
 }
 
 #[cfg(test)]

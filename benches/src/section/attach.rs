@@ -25,15 +25,12 @@ fn regions(count: u32) -> Vec<Region> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let mut kinds = vec![("roi", Kinds { roi: true, analytics: false, nvds: false })];
+    let mut kinds = vec![("roi", Kinds::ROI)];
     let missing = Capabilities::get().relations;
     if let Err(missing) = missing {
         println!("SKIPPED: {missing}");
     } else {
-        kinds.extend([
-            ("analytics", Kinds { roi: false, analytics: true, nvds: false }),
-            ("both", Kinds { roi: true, analytics: true, nvds: false }),
-        ]);
+        kinds.extend([("analytics", Kinds::ANALYTICS), ("both", Kinds::ROI | Kinds::ANALYTICS)]);
     }
     let mut table =
         Table::new(["kind", "regions", "median us", "p10 us", "p90 us", "ns per region"]);

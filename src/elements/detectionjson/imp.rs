@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use super::settings::{Settings, SettingsError};
 use super::undecoded;
 use super::upstream::Files;
+use crate::deepstream::layout::StructureLayout;
 use crate::deepstream::{DeepStreamError, FrameCaps};
 use crate::elements::property::{self, Properties};
 use crate::elements::{
@@ -73,7 +74,9 @@ impl State {
     fn new(settings: Settings) -> Result<Self, SettingsError> {
         Ok(Self {
             tags: settings.tags()?,
-            detections: Detections::new(settings.deepstream_version()?),
+            detections: Detections::new(StructureLayout::parse_version(
+                settings.deepstream_version.as_deref(),
+            )?),
             source: settings.source,
             add_empty_results: settings.add_empty_results,
             caps: None,

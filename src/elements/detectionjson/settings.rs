@@ -3,7 +3,6 @@
 
 use serde_json::value::RawValue;
 
-use crate::deepstream::layout::{StructureLayout, Version};
 use crate::deepstream::structures::StructureLayoutError;
 use crate::settings;
 
@@ -53,14 +52,6 @@ impl Settings {
         } else {
             Err(wrong("it is JSON of another type".to_owned()))
         }
-    }
-
-    /// Returns the DeepStream version, if one is set.
-    ///
-    /// # Errors
-    /// If the text is not a version, or the structures of this version are unknown.
-    pub fn deepstream_version(&self) -> Result<Option<Version>, SettingsError> {
-        Ok(self.deepstream_version.as_deref().map(StructureLayout::parse_version).transpose()?)
     }
 }
 

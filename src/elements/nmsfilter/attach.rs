@@ -14,7 +14,7 @@ use crate::input::analytics_batch;
 use crate::input::deepstream::{Found, TensorPlace};
 use crate::input::source::Images;
 use crate::output::deepstream::{self, Task};
-use crate::output::{self, DetailedRegions, object_parent};
+use crate::output::{self, DetailedRegions, Kinds, object_parent};
 
 /// The buffer or the frames that regions are attached to.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ impl Session {
             self;
         let Some((frame, mut found)) = regions.frames().next() else { return Ok(()) };
         let model = &mut models[frame.model];
-        let (kinds, keep_tensors) = (model.kinds(), model.settings().keep_tensors);
+        let (kinds, keep_tensors) = (model.settings().attach, model.settings().keep_tensors);
         match target {
             Target::Frame => {
                 output::attach(buffer, frame.size, found, &mut model.labels, mask_buffers, kinds)?;
@@ -62,7 +62,7 @@ impl Session {
                 }
             }
             Target::Batch(Found { unique_id, all_frames, place, .. }) => {
-                let (add_objects, remove_tensors) = (kinds.nvds, !keep_tensors);
+                let (add_objects, remove_tensors) = (kinds.contains(Kinds::NVDS), !keep_tensors);
                 let task = Task { unique_id, add_objects, remove_tensors, place };
                 if let Some(batch) = batches.batch_meta(buffer) {
                     let (frames, labels) = (regions.frames(), &mut model.labels);
@@ -98,7 +98,7 @@ impl Session {
             index += 1;
             let Some((id, found)) = found else { return Ok(()) };
             let model = &mut self.models[id.model];
-            let (kinds, keep_tensors) = (model.kinds(), model.settings().keep_tensors);
+            let (kinds, keep_tensors) = (model.settings().attach, model.settings().keep_tensors);
             if !keep_tensors {
                 // The reader removes the set that it has read last.
                 tensor_sets.read(frame.buffer())?;
@@ -132,11 +132,11 @@ impl Session {
         for (notice, found) in first {
             let Some((frame, found)) = found else { continue };
             let model = &mut models[frame.model];
-            let (kinds, labels) = (model.kinds(), &mut model.labels);
+            let (kinds, labels) = (model.settings().attach, &mut model.labels);
             notices.post_if(element, notice, || match target {
                 Target::Frame => output::is_attached(buffer, frame.size, found, labels, kinds),
                 Target::Batch(Found { unique_id, .. }) => {
-                    let batch = batches.batch_meta(buffer).filter(|_| kinds.nvds);
+                    let batch = batches.batch_meta(buffer).filter(|_| kinds.contains(Kinds::NVDS));
                     batch.zip(found.iter().next()).is_some_and(|(batch, region)| {
                         deepstream::is_attached(batch, frame, region, labels, unique_id)
                     })

@@ -165,33 +165,9 @@ property_enum! {
     }
 }
 
-/// Which metadata to write.
-#[glib::flags(name = "GstNmsFilterAttach", allow_name_conflict)]
-pub enum Attach {
-    /// `GstVideoRegionOfInterestMeta` with a `detection` structure.
-    #[flags_value(name = "GstVideoRegionOfInterestMeta with a detection structure", nick = "roi")]
-    ROI = 1,
-    /// `GstAnalyticsODMtd`, if the running GStreamer has it (1.24).
-    #[flags_value(name = "GstAnalyticsODMtd (GStreamer 1.24 and later)", nick = "analytics")]
-    ANALYTICS = 2,
-    /// `NvDsObjectMeta`, on buffers with a batch of DeepStream.
-    #[flags_value(name = "NvDsObjectMeta, on buffers with DeepStream's metadata", nick = "nvds")]
-    NVDS = 4,
-}
-
-property_kind!(Attach, |default, name, _| {
-    glib::ParamSpecFlags::builder::<Attach>(name).default_value(default)
+property_kind!(Kinds, |default, name, _| {
+    glib::ParamSpecFlags::builder::<Kinds>(name).default_value(default)
 });
-
-impl From<Attach> for Kinds {
-    fn from(attach: Attach) -> Self {
-        Self {
-            roi: attach.contains(Attach::ROI),
-            analytics: attach.contains(Attach::ANALYTICS),
-            nvds: attach.contains(Attach::NVDS),
-        }
-    }
-}
 
 property_enum! {
     /// Which decoder reads the tensors.

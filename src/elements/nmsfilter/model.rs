@@ -23,7 +23,7 @@ use crate::elements::property;
 use crate::input::InputError;
 use crate::input::model::{ModelInfo, ModelInput};
 use crate::input::source::ImageFrame;
-use crate::output::{Kinds, Labels};
+use crate::output::Labels;
 use nmsfilter_core::decoder;
 use nmsfilter_core::decoder::classifier::ClassOutput;
 use nmsfilter_core::decoder::model_family::ModelFamily;
@@ -129,11 +129,6 @@ impl Model {
     /// Returns true if these caps describe the model.
     pub fn has_description(&self, caps: Option<&gst::Caps>) -> bool {
         self.caps.as_ref() == caps
-    }
-
-    /// The metadata to attach.
-    pub fn kinds(&self) -> Kinds {
-        self.settings.attach.into()
     }
 
     /// Stores the element's settings if they have changed. They come into force with the next frame

@@ -13,13 +13,13 @@ use gst_newer::Capabilities;
 use super::CAT;
 use super::NmsFilter;
 use super::clock::SECOND;
-use super::enums::{Attach, NmsFilterLetterbox};
+use super::enums::NmsFilterLetterbox;
 use super::settings::Settings;
 use super::words::{self, ElementNotice, MissingTensors};
 use crate::deepstream::structures::{Assumption, Structures};
 use crate::input::deepstream::{Batch, Elsewhere};
 use crate::input::selection::{Selection, Sets};
-use crate::output::Labels;
+use crate::output::{Kinds, Labels};
 use nmsfilter_core::geometry::Letterbox;
 use nmsfilter_core::reading::{Notice, NoticeKind};
 
@@ -208,7 +208,7 @@ fn of_batch(batch: &Batch<'_>, settings: &Settings) -> impl Iterator<Item = Elem
     });
     let has_no_size = settings.model_width == 0 && batch.has_no_model_size();
     let attaches_twice = settings.nvinfer.as_ref().is_some_and(|config| config.attaches_objects)
-        && settings.attach.contains(Attach::NVDS);
+        && settings.attach.contains(Kinds::NVDS);
     let is_auto = settings.letterbox == NmsFilterLetterbox::Auto;
     let letterbox = batch.assumed_letterbox().filter(|_| is_auto).map(|assumed| match assumed {
         Letterbox::None => ElementNotice::UnknownAspectRatio,

@@ -19,6 +19,7 @@ use super::session::Session;
 use super::settings::SettingsError;
 use super::settings::nvinfer_config::NvinferConfig;
 use super::stats::Stats;
+use crate::deepstream::layout::StructureLayout;
 use crate::elements::{
     forward_allocation, frame_size, is_nvmm, lock, not_started, property, wrong_settings,
 };
@@ -51,7 +52,8 @@ impl BaseTransformImpl for NmsFilter {
             return Err(gst::error_msg!(gst::LibraryError::Settings, ("{error}")));
         }
         settings.wanted_decoder().map_err(wrong_settings)?;
-        let version = settings.deepstream_version().map_err(wrong_settings)?;
+        let version = StructureLayout::parse_version(settings.deepstream_version.as_deref())
+            .map_err(wrong_settings)?;
         let deepstream = deepstream::Reader::new(settings.unique_id, version);
         let file = settings.label_file.as_ref().filter(|file| !file.is_empty());
         let of_nvinfer = nvinfer.as_ref().and_then(|config| config.label_file.as_ref());

@@ -12,11 +12,10 @@ pub(super) mod quantization;
 
 use std::sync::Arc;
 
-use super::enums::{Attach, Decoder};
-use crate::deepstream::layout::{StructureLayout, Version};
-use crate::deepstream::structures::StructureLayoutError;
+use super::enums::Decoder;
 use crate::elements::property;
 use crate::input::model::ModelInput;
+use crate::output::Kinds;
 use class_rules::ClassRules;
 use gst_newer::{Capabilities, Missing};
 pub(super) use layout_file::LayoutFileError;
@@ -48,8 +47,6 @@ pub(in crate::elements::nmsfilter) enum SettingsError {
     KeypointShape { value: String },
     #[error("attach=analytics: {0}; set attach=roi")]
     NoAnalytics(Missing),
-    #[error(transparent)]
-    DeepStreamVersion(#[from] StructureLayoutError),
     #[error(
         "attach={attach} attaches nothing to a batch of {frames} frames: roi and analytics do not contain \
          the frame that a region belongs to; add nvds"
@@ -104,7 +101,7 @@ impl Settings {
     /// If a number is NaN, the size limits contradict each other, or the metadata is not supported.
     pub fn check(&self) -> Result<(), SettingsError> {
         // Checked first: with this error the element does not start.
-        if self.attach == Attach::ANALYTICS
+        if self.attach == Kinds::ANALYTICS
             && let Err(missing) = Capabilities::get().relations
         {
             return Err(SettingsError::NoAnalytics(missing));
@@ -145,14 +142,6 @@ impl Settings {
         shape.filter(is_shape).map(Some).ok_or_else(error)
     }
 
-    /// The version of DeepStream whose layout is used; `None` for the installed version.
-    ///
-    /// # Errors
-    /// If it is not a version, or its layout is unknown.
-    pub fn deepstream_version(&self) -> Result<Option<Version>, SettingsError> {
-        Ok(self.deepstream_version.as_deref().map(StructureLayout::parse_version).transpose()?)
-    }
-
     /// Checks that regions can be attached to a buffer with a batch of this many frames (DeepStream),
     /// or without a batch.
     ///
@@ -160,9 +149,9 @@ impl Settings {
     /// If none of the metadata in `attach` can be attached to such a buffer.
     pub fn check_attach(&self, batch: Option<usize>) -> Result<(), SettingsError> {
         let has = |kind| self.attach.contains(kind);
-        let (roi, analytics) = (has(Attach::ROI), has(Attach::ANALYTICS));
+        let (roi, analytics) = (has(Kinds::ROI), has(Kinds::ANALYTICS));
         match batch {
-            Some(frames @ 2..) if (roi || analytics) && !has(Attach::NVDS) => {
+            Some(frames @ 2..) if (roi || analytics) && !has(Kinds::NVDS) => {
                 let attach = match (roi, analytics) {
                     (true, true) => "roi+analytics",
                     (true, false) => "roi",
@@ -170,7 +159,7 @@ impl Settings {
                 };
                 Err(SettingsError::NothingForBatch { attach, frames })
             }
-            None if has(Attach::NVDS)
+            None if has(Kinds::NVDS)
                 && !roi
                 && !(analytics && Capabilities::get().relations.is_ok()) =>
             {
@@ -380,7 +369,7 @@ mod tests {
     fn unsupported_metadata_is_reported_before_other_errors() {
         let Err(missing) = Capabilities::get().relations else { return };
         for min_size in [0.0, 10.0, f32::NAN] {
-            let attach = Attach::ANALYTICS;
+            let attach = Kinds::ANALYTICS;
             let settings = Settings { attach, min_size, max_size: 8.0, ..Settings::default() };
             assert_eq!(settings.check(), Err(SettingsError::NoAnalytics(missing)));
         }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use super::nvinfer_config::NvinferConfig;
 use crate::elements::nmsfilter::enums::{
-    Attach, Backend, Background, BoxFormat, Channels, Coordinates, Decoder, MaskSize, Method,
+    Backend, Background, BoxFormat, Channels, Coordinates, Decoder, MaskSize, Method,
     NmsFilterLetterbox, Overlap, PointLayout, RegionEdges, ScoreActivation,
 };
 use crate::input::model::MAX_MODEL_SIDE;
+use crate::output::Kinds;
 use crate::settings;
 use nmsfilter_core::decoder::MAX_CLASSES;
 use nmsfilter_core::engine::Params;
@@ -106,7 +107,7 @@ pub(in crate::elements::nmsfilter) struct Settings {
         "Where tensors are decoded and duplicates suppressed";
     cuda_device_id: i32 = -1, -1..=i32::MAX; "CUDA device id", ready,
         "Number of the GPU to use (-1: the one in whose memory the tensors are, or the first)";
-    attach: Attach = Attach::all(); "Attach", playing,
+    attach: Kinds = Kinds::all(); "Attach", playing,
         "Metadata to attach for each survivor";
     keep_tensors: bool = true; "Keep tensors", playing,
         "Whether the tensors stay on the buffer (with tensors-from, those of that element); set it to false on the \
