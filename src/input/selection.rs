@@ -5,6 +5,7 @@
 //! tensors that one inference element attached: the tensors of one `GstTensorMeta`, or all tensors with one
 //! `source` in the plugin's own metadata.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use arrayvec::ArrayVec;
@@ -52,30 +53,20 @@ impl fmt::Display for Selection {
     }
 }
 
-/// A set of tensors. `S` is the type of a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Set<S> {
+/// A set of tensors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Set<'a> {
     /// The tensors of the `GstTensorMeta` with this index.
     TensorMeta(usize),
     /// The tensors in the plugin's own metadata with this source; `None` stands for tensors without a source.
-    Source(Option<S>),
+    Source(Option<Cow<'a, str>>),
 }
 
-impl<S: AsRef<str>> Set<S> {
-    /// Returns the set with a borrowed source.
-    pub fn as_ref(&self) -> Set<&str> {
+impl Set<'_> {
+    fn to_owned(&self) -> Set<'static> {
         match self {
             Self::TensorMeta(index) => Set::TensorMeta(*index),
-            Self::Source(source) => Set::Source(source.as_ref().map(AsRef::as_ref)),
-        }
-    }
-}
-
-impl Set<&str> {
-    fn to_owned(self) -> Set<String> {
-        match self {
-            Self::TensorMeta(index) => Set::TensorMeta(index),
-            Self::Source(source) => Set::Source(source.map(ToOwned::to_owned)),
+            Self::Source(source) => Set::Source(source.as_deref().map(|it| it.to_owned().into())),
         }
     }
 }
@@ -120,34 +111,35 @@ impl<'a> SetTensors<'a> {
 /// The sets of a buffer: first the sets in `GstTensorMeta`, then the sets in the plugin's own metadata, each in the
 /// order in which they were attached.
 #[derive(Clone, Debug, Default)]
-pub struct Sets<'a>(ArrayVec<Set<&'a str>, MAX_SETS>);
+pub struct Sets<'a>(ArrayVec<Set<'a>, MAX_SETS>);
 
 impl<'a> Sets<'a> {
     fn read(buffer: &'a gst::BufferRef) -> Result<Self, InputError> {
         let mut sets = Self::default();
         (0..tensor_meta::count(buffer)).for_each(|index| sets.add(Set::TensorMeta(index)));
         for source in custom_meta::sources(buffer) {
-            sets.add(Set::Source(source?));
+            sets.add(Set::Source(source?.map(Cow::Borrowed)));
         }
         Ok(sets)
     }
 
-    fn add(&mut self, set: Set<&'a str>) {
+    fn add(&mut self, set: Set<'a>) {
         if !self.0.contains(&set) {
             // Sets beyond the maximum are not distinguished.
             let _ = self.0.try_push(set);
         }
     }
 
-    fn find(&self, selection: &Selection) -> Option<Set<&'a str>> {
+    fn find(&self, selection: &Selection) -> Option<&Set<'a>> {
         let index = match selection {
             Selection::First => 0,
             Selection::Index(index) => *index,
             Selection::Source(source) => {
-                self.0.iter().position(|set| *set == Set::Source(Some(source)))?
+                let wanted = Set::Source(Some(Cow::Borrowed(source)));
+                return self.0.iter().find(|set| **set == wanted);
             }
         };
-        self.0.get(index).copied()
+        self.0.get(index)
     }
 
     /// Returns whether the set that `selection` selects exists.
@@ -185,7 +177,7 @@ impl fmt::Display for Sets<'_> {
 pub struct SetReader {
     selection: Selection,
     /// The set that was read last.
-    last: Option<Set<String>>,
+    last: Option<Set<'static>>,
 }
 
 impl SetReader {
@@ -210,16 +202,18 @@ impl SetReader {
     ) -> Result<(SetTensors<'a>, Sets<'a>), InputError> {
         let sets = Sets::read(buffer)?;
         let set = sets.find(&self.selection);
-        if self.last.as_ref().map(Set::as_ref) != set {
+        if self.last.as_ref() != set {
             self.last = set.map(Set::to_owned);
         }
         let mut tensors = SetTensors::default();
         match set {
             None => {}
             Some(Set::TensorMeta(index)) => {
-                tensor_meta::read_one(buffer, index, &mut tensors.frame);
+                tensor_meta::read_one(buffer, *index, &mut tensors.frame);
             }
-            Some(Set::Source(source)) => tensors = custom_meta::read_from(buffer, source)?,
+            Some(Set::Source(source)) => {
+                tensors = custom_meta::read_from(buffer, source.as_deref())?
+            }
         }
         Ok((tensors, sets))
     }

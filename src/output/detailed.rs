@@ -16,8 +16,6 @@ pub struct DetailedRegions<'a> {
     pub details: &'a [RegionDetail],
     /// The points that the details refer to.
     pub points: &'a [Point],
-    /// True if the model outputs the visibility of points.
-    pub has_visibility: bool,
     /// The bytes of masks that the details refer to.
     pub mask_bytes: &'a [u8],
     /// The images of which a classifier has found the classes; then there are no regions.
@@ -60,7 +58,7 @@ impl<'a> DetailedRegions<'a> {
                 region,
                 oriented: detail.oriented,
                 points: &self.points[detail.points.clone()],
-                has_visibility: self.has_visibility,
+                has_visibility: detail.has_visibility,
                 mask: detail
                     .mask
                     .as_ref()

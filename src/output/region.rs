@@ -65,6 +65,8 @@ pub struct RegionDetail {
     pub oriented: Option<OrientedBox>,
     /// The range of the region's points in [`DetailedRegions::points`].
     pub points: Range<usize>,
+    /// True if the model outputs the visibility of points.
+    pub has_visibility: bool,
     /// The mask.
     pub mask: Option<RegionMask>,
 }
@@ -128,8 +130,6 @@ struct Frame {
     details: Range<usize>,
     /// Which of the classified images are parts of it.
     classified: Range<usize>,
-    /// True if the model outputs the visibility of points.
-    has_visibility: bool,
 }
 
 impl FrameRegions {
@@ -153,7 +153,6 @@ impl FrameRegions {
             regions: first..self.regions.len(),
             details: first_detail..first_detail,
             classified: self.classified.len()..self.classified.len(),
-            has_visibility: false,
         });
     }
 
@@ -174,12 +173,11 @@ impl FrameRegions {
             let [x, y] = mapping.frame_point([point.x, point.y]);
             Point { x, y, ..point }
         }));
-        let frame = self.frames.last_mut().expect("the frame of the region was added");
-        frame.has_visibility = points.has_visibility();
-        frame.details.end += 1;
+        self.frames.last_mut().expect("the frame of the region was added").details.end += 1;
         self.details.push(RegionDetail {
             oriented: detail.oriented_box().map(|oriented| mapping.frame_oriented_box(&oriented)),
             points: first..self.points.len(),
+            has_visibility: points.has_visibility(),
             mask: mask.map(|(mask, area)| {
                 let first = self.mask_bytes.len();
                 self.mask_bytes.extend_from_slice(mask.bytes);
@@ -241,7 +239,6 @@ impl FrameRegions {
                 regions: &self.regions[frame.regions.clone()],
                 details: &self.details[frame.details.clone()],
                 points: &self.points,
-                has_visibility: frame.has_visibility,
                 mask_bytes: &self.mask_bytes,
                 classified: &self.classified[frame.classified.clone()],
                 classes: &self.classes,

@@ -90,7 +90,10 @@ impl FrameDecoder {
         model: &mut Model,
     ) -> Result<(), FrameError> {
         let result = self.try_run(element, images, run.clone(), &mut *model);
-        self.note_failure();
+        if let Some(failure) = self.engine.take_failure() {
+            self.failure = Some(failure.to_string());
+            self.gpu_failed = Some(self.now);
+        }
         let Err(error) = result else { return Ok(()) };
         let stream = images.frame(run.start).stream;
         let is_one_by_one = stream.is_some() || matches!(error, FrameError::OtherInput);
@@ -232,14 +235,6 @@ impl FrameDecoder {
         notices.of_reading(element, told, &mut model.labels);
         counts.rejected += usize::from(is_rejected);
         Ok(())
-    }
-
-    /// Notes that the engine continued on the CPU after a failure of the GPU.
-    fn note_failure(&mut self) {
-        if let Some(failure) = self.engine.take_failure() {
-            self.failure = Some(failure.to_string());
-            self.gpu_failed = Some(self.now);
-        }
     }
 
     /// Returns true if tensors cannot be read because they were in the memory of a GPU that has failed less than a
