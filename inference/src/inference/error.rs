@@ -21,6 +21,51 @@ use nmsfilter_core::tensor::TensorError;
 pub struct SettingsError(pub String);
 
 nmsfilter_core::texts! {
+/// The reason why a model's file cannot be opened, after its path.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FileProblem {
+    /// It is not a model that ONNX Runtime can run, by the message of the operating system or of ONNX Runtime.
+    #[error("cannot be opened: {0}; set model to a file in the ONNX format")]
+    NoModel(String),
+    /// The library is older than the model's opset or file format.
+    #[error(
+        "cannot be opened: {problem}; ONNX Runtime {library} is too old for it: install a newer one, or export the model with \
+         an older opset"
+    )]
+    TooOld {
+        /// The library's version and path.
+        library: String,
+        /// ONNX Runtime's message.
+        problem: String,
+    },
+    /// The model exists, but the file with its weights is missing or truncated, by ONNX Runtime's message.
+    #[error(
+        "has its weights in a separate file, which cannot be read: {0}; put that file into the model's folder, under the name \
+         that it had when the model was exported"
+    )]
+    ExternalData(String),
+    /// The model has a node of this type, which exists in TensorRT only.
+    #[error(
+        "has a node {0}, which is a part of TensorRT: set provider=tensorrt, with a build of ONNX Runtime that has it, where \
+         such nodes have the domain trt.plugins; or export the model without suppression (YOLOv7 and YOLOv6: without \
+         --end2end), and nmsfilter does it"
+    )]
+    TensorRtNode(String),
+    /// The model has a node that the library does not have.
+    #[error(
+        "has a node {node}, which ONNX Runtime {library} does not have; install a newer one, or export the model with the \
+         operators of ONNX"
+    )]
+    UnknownNode {
+        /// The library's version and path.
+        library: String,
+        /// The type of the node.
+        node: String,
+    },
+}
+}
+
+nmsfilter_core::texts! {
 /// The reason why inference failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum InferenceError {
@@ -71,64 +116,13 @@ pub enum InferenceError {
     /// The GPU failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The file is not a model that ONNX Runtime can run.
-    #[error(
-        "the model {path:?} cannot be opened: {problem}; set model to a file in the ONNX format"
-    )]
+    /// The model's file cannot be opened.
+    #[error("the model {path:?} {problem}")]
     Model {
         /// The path of the file.
         path: PathBuf,
-        /// The message of the operating system or of ONNX Runtime.
-        problem: String,
-    },
-    /// The library is older than the model's opset or file format.
-    #[error(
-        "the model {path:?} cannot be opened: {problem}; ONNX Runtime {library} is too old for it: install a newer one, or \
-         export the model with an older opset"
-    )]
-    TooOld {
-        /// The library's version and path.
-        library: String,
-        /// The path of the model.
-        path: PathBuf,
-        /// ONNX Runtime's message.
-        problem: String,
-    },
-    /// The model exists, but the file with its weights is missing or truncated.
-    #[error(
-        "the model {path:?} has its weights in a separate file, which cannot be read: {problem}; put that file into \
-         the model's folder, under the name that it had when the model was exported"
-    )]
-    ExternalData {
-        /// The path of the model.
-        path: PathBuf,
-        /// ONNX Runtime's message.
-        problem: String,
-    },
-    /// The model has a node that exists in TensorRT only.
-    #[error(
-        "the model {path:?} has a node {node}, which is a part of TensorRT: set provider=tensorrt, with a build of ONNX \
-         Runtime that has it, where such nodes have the domain trt.plugins; or export the model without suppression (YOLOv7 \
-         and YOLOv6: without --end2end), and nmsfilter does it"
-    )]
-    TensorRtNode {
-        /// The path of the model.
-        path: PathBuf,
-        /// The type of the node.
-        node: String,
-    },
-    /// The model has a node that the library does not have.
-    #[error(
-        "the model {path:?} has a node {node}, which ONNX Runtime {library} does not have; install a newer one, or export \
-         the model with the operators of ONNX"
-    )]
-    UnknownNode {
-        /// The library's version and path.
-        library: String,
-        /// The path of the model.
-        path: PathBuf,
-        /// The type of the node.
-        node: String,
+        /// What is wrong with it.
+        problem: FileProblem,
     },
     /// The settings or the model cannot be used.
     #[error(transparent)]
@@ -221,28 +215,28 @@ impl InferenceError {
         let prefix = format!("Load model from {} failed:", path.display());
         let problem = message.strip_prefix(&prefix).unwrap_or(&message);
         let problem = problem.trim().trim_end_matches('.');
-        let path = path.to_owned();
-        if let Some(node) = unknown_node(problem) {
+        // The parts of some messages before these words name a line of ONNX Runtime's source code, or a tensor. They are left
+        // out.
+        let weights =
+            problem.rfind("External data path").or_else(|| problem.rfind("External initializer"));
+        let problem = if let Some(node) = unknown_node(problem) {
             let (domain, operator) = node.rsplit_once(':').unwrap_or(("", node));
             let is_of_tensorrt = domain.to_ascii_lowercase().starts_with("trt")
                 || operator.starts_with("TRT")
                 || operator.ends_with("_TRT");
             let node = operator.to_owned();
-            return match is_of_tensorrt {
-                true => Self::TensorRtNode { path, node },
-                false => Self::UnknownNode { library: name(library), path, node },
-            };
-        }
-        // The parts of the messages before these words name a line of ONNX Runtime's source code, or a tensor. They are
-        // left out.
-        if let Some(problem) = needs_newer(problem) {
-            return Self::TooOld { library: name(library), path, problem: problem.to_owned() };
-        }
-        match problem.rfind("External data path").or_else(|| problem.rfind("External initializer"))
-        {
-            Some(at) => Self::ExternalData { path, problem: problem[at..].to_owned() },
-            None => Self::Model { path, problem: problem.to_owned() },
-        }
+            match is_of_tensorrt {
+                true => FileProblem::TensorRtNode(node),
+                false => FileProblem::UnknownNode { library: name(library), node },
+            }
+        } else if let Some(problem) = needs_newer(problem) {
+            FileProblem::TooOld { library: name(library), problem: problem.to_owned() }
+        } else if let Some(at) = weights {
+            FileProblem::ExternalData(problem[at..].to_owned())
+        } else {
+            FileProblem::NoModel(problem.to_owned())
+        };
+        Self::Model { path: path.to_owned(), problem }
     }
 
     /// Creates the error for a failed call of ONNX Runtime, other than running a model, opening a file, or
@@ -280,12 +274,7 @@ impl InferenceError {
             Self::Device(_) | Self::Session(_) => {
                 gst::error_msg!(gst::LibraryError::Failed, ("{self}"), ["{context}"])
             }
-            Self::Model { .. }
-            | Self::ExternalData { .. }
-            | Self::TooOld { .. }
-            | Self::TensorRtNode { .. }
-            | Self::UnknownNode { .. }
-            | Self::Labels(_) => {
+            Self::Model { .. } | Self::Labels(_) => {
                 gst::error_msg!(gst::ResourceError::OpenRead, ("{self}"), ["{context}"])
             }
             Self::Settings(_) | Self::Info(_) => {

@@ -34,7 +34,7 @@ use ort::value::DynTensor;
 
 use super::CAT;
 use super::InferenceOptions;
-use super::error::{InferenceError, SettingsError};
+use super::error::{FileProblem, InferenceError, SettingsError};
 use super::library::OnnxRuntime;
 use super::model::{ConstantInput, Model, batch_dimension, constants, onnx_type};
 use super::outputs::{self, AttachedOutput, OutputSet};
@@ -522,7 +522,7 @@ fn with_batch(path: &Path, batch: Option<usize>) -> Result<Option<Vec<u8>>, Infe
     };
     let bytes = std::fs::read(path).map_err(|error| InferenceError::Model {
         path: path.to_owned(),
-        problem: error.to_string(),
+        problem: FileProblem::NoModel(error.to_string()),
     })?;
     Ok(batch_dimension::with_batch(&bytes, batch))
 }
@@ -541,5 +541,6 @@ fn check_file(path: &Path) -> Result<(), InferenceError> {
         Ok(_) => "it is not a regular file".to_owned(),
         Err(error) => error.to_string(),
     };
+    let problem = FileProblem::NoModel(problem);
     Err(InferenceError::Model { path: path.to_owned(), problem })
 }

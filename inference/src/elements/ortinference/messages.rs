@@ -9,7 +9,7 @@ use gst::subclass::prelude::*;
 use super::imp::OrtInference;
 use super::state::State;
 use crate::inference::CAT;
-use crate::inference::error::InferenceError;
+use crate::inference::error::{FileProblem, InferenceError};
 use crate::inference::session::OpenModel;
 use crate::regions::RegionNotice;
 use gstnmsfilter::elements::lock;
@@ -69,7 +69,7 @@ pub(super) enum OrtNotice {
 /// The texts of notices and errors, as in the source, for the test of docs/troubleshooting.md.
 #[doc(hidden)]
 pub fn texts() -> Vec<&'static str> {
-    [OrtNotice::TEXTS, InferenceError::TEXTS].concat()
+    [OrtNotice::TEXTS, InferenceError::TEXTS, FileProblem::TEXTS].concat()
 }
 
 impl OrtInference {
