@@ -9,16 +9,21 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use gst_video::VideoInfo;
+
 use super::InputMemory;
 use super::error::InferenceError;
 use super::model::InputSpec;
 use super::picture::{
-    self, DeviceFrame, Formats, GpuResampler, GpuScalings, Resampler, Rows, Scaling, Scratch,
-    Staged, Staging, Table,
+    self, DeviceFrame, GpuResampler, GpuScalings, Resampler, Rows, Scaling, Scratch, Staged,
+    Staging, Table,
 };
 use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::device::{Device, Event, OwnedEvent, Stream};
 use nmsfilter_core::geometry::{FitRule, FrameRegion, Letterbox};
+
+/// The maximum number of formats whose resamplers are kept. When another format comes, all of them are dropped.
+const MAX_FORMATS: usize = 64;
 
 /// Converts frames to pictures.
 pub struct Pictures {
@@ -28,7 +33,11 @@ pub struct Pictures {
     table: Table,
     // This field is dropped before the memory that its GPU work reads; its destructor waits for that work.
     on_gpu: Option<PicturesOnGpu>,
-    resamplers: Formats<Resamplers>,
+    /// The resamplers for each format of frames that has occurred: the streams of a batch take turns, and each can have
+    /// another format.
+    resamplers: Vec<(VideoInfo, Resamplers)>,
+    /// The index of the current format.
+    current: usize,
     rows: Rows,
     /// The number of bytes of the last frame that the GPU can read; 0 unless the frame is in host memory.
     pub uploaded: u64,
@@ -97,7 +106,8 @@ impl Pictures {
             table: Table::new(input),
             input: input.clone(),
             info,
-            resamplers: Formats::default(),
+            resamplers: Vec::new(),
+            current: 0,
             rows: Rows::default(),
             on_gpu,
             uploaded: 0,
@@ -109,23 +119,31 @@ impl Pictures {
     ///
     /// # Errors
     /// If frames of this format cannot be converted, or the GPU fails.
-    pub fn set_frame(&mut self, frame: &gst_video::VideoInfo) -> Result<(), InferenceError> {
+    pub fn set_frame(&mut self, frame: &VideoInfo) -> Result<(), InferenceError> {
         let Self { resamplers, input, info, on_gpu, table, .. } = self;
-        resamplers.select(frame, || {
-            let (rule, description) = fit_rule(info, frame)?;
-            let resampler = Resampler::new(frame, input)?;
-            let on_gpu = match on_gpu {
-                None => None,
-                Some(on_gpu) => {
-                    // Wait for work that reads memory of earlier formats, which may be freed now.
-                    on_gpu.stream.synchronize()?;
-                    let resampler = GpuResampler::new(&on_gpu.stream, &resampler, input, table)?;
-                    Some((resampler, GpuScalings::new(&on_gpu.stream, input)?))
-                }
-            };
-            let (scalings, scratch) = (Vec::new(), Scratch::default());
-            Ok(Resamplers { resampler, rule, description, scalings, scratch, on_gpu })
-        })
+        if let Some(known) = resamplers.iter().position(|(known, _)| known == frame) {
+            self.current = known;
+            return Ok(());
+        }
+        let (rule, description) = fit_rule(info, frame)?;
+        let resampler = Resampler::new(frame, input)?;
+        let on_gpu = match on_gpu {
+            None => None,
+            Some(on_gpu) => {
+                // Wait for work that reads memory of earlier formats, which may be freed now.
+                on_gpu.stream.synchronize()?;
+                let resampler = GpuResampler::new(&on_gpu.stream, &resampler, input, table)?;
+                Some((resampler, GpuScalings::new(&on_gpu.stream, input)?))
+            }
+        };
+        if resamplers.len() == MAX_FORMATS {
+            resamplers.clear();
+        }
+        self.current = resamplers.len();
+        let (scalings, scratch) = (Vec::new(), Scratch::default());
+        let made = Resamplers { resampler, rule, description, scalings, scratch, on_gpu };
+        resamplers.push((frame.clone(), made));
+        Ok(())
     }
 
     /// Returns the model description for frames of the current format. `None` if the description for square pixels
@@ -133,8 +151,8 @@ impl Pictures {
     ///
     /// # Panics
     /// If [`set_frame`](Self::set_frame) was not called before.
-    pub fn description(&mut self) -> Option<gst::Caps> {
-        self.resamplers.current().expect("the format of frames is set").description.clone()
+    pub fn description(&self) -> Option<gst::Caps> {
+        self.resamplers[self.current].1.description.clone()
     }
 
     /// Performs the part of the work for `regions` of a frame that does not need the memory of pictures.
@@ -149,7 +167,7 @@ impl Pictures {
         frame: &'f gst::BufferRef,
         regions: impl IntoIterator<Item = FrameRegion>,
     ) -> Result<Prepared<'f>, InferenceError> {
-        let current = self.resamplers.current().expect("the format of frames is set");
+        let (_, current) = &mut self.resamplers[self.current];
         current.select_regions(regions, &self.input)?;
         let Resamplers { resampler, scratch, on_gpu: to_device, .. } = current;
         self.uploaded = 0;
@@ -191,7 +209,7 @@ impl Pictures {
     ) -> Result<Option<Event>, InferenceError> {
         let bytes = self.input.bytes();
         let address = input.address + (first * bytes) as u64;
-        let current = self.resamplers.current().expect("the format of frames is set");
+        let (_, current) = &mut self.resamplers[self.current];
         let Resamplers { resampler, scalings, scratch, on_gpu: to_device, .. } = current;
         let chosen = &scalings[regions.clone()];
         let frame = match (&mut self.on_gpu, to_device, prepared) {
@@ -265,7 +283,7 @@ impl Resamplers {
 /// it differs from `info`.
 fn fit_rule(
     info: &ModelInfo,
-    frame: &gst_video::VideoInfo,
+    frame: &VideoInfo,
 ) -> Result<(FitRule, Option<gst::Caps>), InferenceError> {
     let letterbox = info.letterbox.unwrap_or_default();
     let par = frame.par();
@@ -310,5 +328,35 @@ impl Drop for PicturesOnGpu {
     fn drop(&mut self) {
         // Wait, because a kernel may still be reading the staging memory.
         let _ = self.stream.synchronize();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gst_video::VideoFormat;
+
+    use super::*;
+    use nmsfilter_core::tensor::ElementType;
+
+    #[test]
+    fn formats_take_turns_and_their_number_is_limited() {
+        gst::init().unwrap();
+        let format = |format, width| VideoInfo::builder(format, width, 16).build().unwrap();
+        let gray = |width| format(VideoFormat::Gray8, width);
+        let input = InputSpec::with_size([8, 8], ElementType::U8);
+        let mut pictures = Pictures::new(&input, ModelInfo::default(), None).unwrap();
+        let mut set = |frame: &VideoInfo| {
+            let is_set = pictures.set_frame(frame).is_ok();
+            let size = pictures.resamplers[pictures.current].1.resampler.frame_size();
+            (is_set, size[0], pictures.resamplers.len())
+        };
+        assert_eq!(set(&gray(1)), (true, 1, 1));
+        assert_eq!(set(&gray(2)), (true, 2, 2));
+        assert_eq!(set(&gray(1)), (true, 1, 2), "known");
+        assert_eq!(set(&format(VideoFormat::Encoded, 3)), (false, 1, 2), "no samples");
+        for width in 3..=64 {
+            assert_eq!(set(&gray(width)), (true, width, width as usize));
+        }
+        assert_eq!(set(&gray(65)), (true, 65, 1));
     }
 }

@@ -20,7 +20,6 @@
 
 mod cpu;
 mod device_frame;
-mod formats;
 mod frame_format;
 mod gpu;
 mod gpu_scalings;
@@ -32,7 +31,6 @@ mod table;
 
 pub use cpu::{Rows, resample};
 pub use device_frame::DeviceFrame;
-pub use formats::Formats;
 pub use gpu::{GpuResampler, Staged, Staging};
 pub use gpu_scalings::GpuScalings;
 pub use resampler::{BORDER, Resampler, Scratch};
