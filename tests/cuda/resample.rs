@@ -10,8 +10,8 @@ use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::model::Letterbox;
 use gstonnxruntime::inference::model::{ChannelOrder, InputLayout, InputSpec};
 use gstonnxruntime::inference::picture::{
-    DeviceFrame, GpuResampler, GpuScalings, Resampler, Rows, Scaling, Scratch, Staging, Table,
-    resample,
+    DeviceFrame, GpuResampler, GpuScalings, Resampler, Resampling, Rows, Scaling, Scratch, Staging,
+    Table, resample,
 };
 use nmsfilter_core::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
 use nmsfilter_core::device::RESAMPLE;
@@ -203,7 +203,9 @@ fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame_or_regions() {
             .samples(&frame, &mut scratch, |planes| {
                 let pictures = expected.chunks_exact_mut(input.bytes());
                 for (scaling, picture) in scalings[first..].iter().zip(pictures) {
-                    resample((&resampler, scaling), planes, (&input, &table), &mut rows, picture);
+                    let (resampler, input, table) = (&resampler, &input, &table);
+                    let of = Resampling { resampler, scaling, planes, input, table };
+                    resample(of, &mut rows, picture);
                 }
                 let staged = on_gpu.stage(planes, &mut staging).unwrap();
                 // SAFETY: the output has the pictures' size, and the last work with `staging` has completed.

@@ -21,7 +21,9 @@ use gst::glib;
 use gst::prelude::*;
 use gst_video::{VideoFormat, VideoRegionOfInterestMeta};
 use gstonnxruntime::inference::model::InputSpec;
-use gstonnxruntime::inference::picture::{Resampler, Rows, Scaling, Scratch, Table, resample};
+use gstonnxruntime::inference::picture::{
+    Resampler, Resampling, Rows, Scaling, Scratch, Table, resample,
+};
 use nmsfilter_core::geometry::{FrameRegion, Letterbox};
 use nmsfilter_core::tensor::ElementType;
 
@@ -82,7 +84,7 @@ impl Reader {
     }
 
     fn read(&mut self, resampler: &Resampler, buffer: &gst::BufferRef) -> Result<Vec<f32>, String> {
-        let to = (&self.input, &self.table);
+        let (input, table) = (&self.input, &self.table);
         let scaling = Scaling::new(
             resampler,
             FrameRegion::whole(resampler.frame_size()),
@@ -91,7 +93,8 @@ impl Reader {
         );
         let tensor = bytemuck::cast_slice_mut(&mut self.tensor);
         let result = resampler.samples(buffer, &mut Scratch::default(), |planes| {
-            resample((resampler, &scaling), planes, to, &mut self.rows, tensor);
+            let of = Resampling { resampler, scaling: &scaling, planes, input, table };
+            resample(of, &mut self.rows, tensor);
         });
         result.map(|()| self.tensor.clone()).map_err(|error| error.to_string())
     }

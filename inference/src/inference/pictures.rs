@@ -15,8 +15,8 @@ use super::InputMemory;
 use super::error::InferenceError;
 use super::model::InputSpec;
 use super::picture::{
-    self, DeviceFrame, GpuResampler, GpuScalings, Resampler, Rows, Scaling, Scratch, Staged,
-    Staging, Table,
+    self, DeviceFrame, GpuResampler, GpuScalings, Resampler, Resampling, Rows, Scaling, Scratch,
+    Staged, Staging, Table,
 };
 use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::device::{Device, Event, OwnedEvent, Stream};
@@ -224,10 +224,11 @@ impl Pictures {
         let length = chosen.len() * bytes;
         // SAFETY: the caller guarantees that the pictures are in host memory, and that nothing else accesses them.
         let tensor = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, length) };
-        let to = (&self.input, &self.table);
+        let (input, table) = (&self.input, &self.table);
         resampler.samples(frame, scratch, |planes| {
             for (scaling, picture) in chosen.iter().zip(tensor.chunks_exact_mut(bytes)) {
-                picture::resample((resampler, scaling), planes, to, &mut self.rows, picture);
+                let of = Resampling { resampler, scaling, planes, input, table };
+                picture::resample(of, &mut self.rows, picture);
             }
         })?;
         Ok(None)

@@ -24,65 +24,50 @@ pub struct Rows {
     values: [Vec<u8>; CHANNELS],
 }
 
-/// Writes the model's input to `tensor`. `input` describes the elements whose bytes are in `tensor`.
+/// A region of a frame, and the model's input that is made of it.
+#[derive(Clone, Copy)]
+pub struct Resampling<'a> {
+    /// The format of the frame.
+    pub resampler: &'a Resampler,
+    /// The scaling of the region.
+    pub scaling: &'a Scaling,
+    /// The plane of each component.
+    pub planes: &'a [Plane<'a>],
+    /// The model's input.
+    pub input: &'a InputSpec,
+    /// The elements of the input.
+    pub table: &'a Table,
+}
+
+/// Writes the model's input to `tensor`.
 ///
 /// # Panics
 /// If `tensor` has another size.
-pub fn resample(
-    frame: (&Resampler, &Scaling),
-    planes: &[Plane<'_>],
-    to: (&InputSpec, &Table),
-    rows: &mut Rows,
-    tensor: &mut [u8],
-) {
+pub fn resample(of: Resampling<'_>, rows: &mut Rows, tensor: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
+        #[target_feature(enable = "avx2")]
+        fn with_avx2(of: Resampling<'_>, rows: &mut Rows, tensor: &mut [u8]) {
+            resample_portable(of, rows, tensor);
+        }
         // SAFETY: the processor has AVX2, which is the only feature that the function requires.
-        unsafe { resample_with_avx2(frame, planes, to, rows, tensor) };
-        return;
+        return unsafe { with_avx2(of, rows, tensor) };
     }
-    resample_portable(frame, planes, to, rows, tensor);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn resample_with_avx2(
-    frame: (&Resampler, &Scaling),
-    planes: &[Plane<'_>],
-    to: (&InputSpec, &Table),
-    rows: &mut Rows,
-    tensor: &mut [u8],
-) {
-    resample_portable(frame, planes, to, rows, tensor);
+    resample_portable(of, rows, tensor);
 }
 
 #[inline(always)]
-fn resample_portable(
-    frame: (&Resampler, &Scaling),
-    planes: &[Plane<'_>],
-    (input, table): (&InputSpec, &Table),
-    rows: &mut Rows,
-    tensor: &mut [u8],
-) {
-    match table {
-        Table::F32(table) => {
-            elements(frame, planes, (input, table), rows, bytemuck::cast_slice_mut(tensor));
-        }
-        Table::F16(table) => {
-            elements(frame, planes, (input, table), rows, bytemuck::cast_slice_mut(tensor));
-        }
-        Table::U8(table) => elements(frame, planes, (input, table), rows, tensor),
+fn resample_portable(of: Resampling<'_>, rows: &mut Rows, tensor: &mut [u8]) {
+    match of.table {
+        Table::F32(table) => elements(of, table, rows, bytemuck::cast_slice_mut(tensor)),
+        Table::F16(table) => elements(of, table, rows, bytemuck::cast_slice_mut(tensor)),
+        Table::U8(table) => elements(of, table, rows, tensor),
     }
 }
 
 #[inline(always)]
-fn elements<T: Copy>(
-    (resampler, scaling): (&Resampler, &Scaling),
-    planes: &[Plane<'_>],
-    (input, table): (&InputSpec, &[[T; VALUES]]),
-    rows: &mut Rows,
-    tensor: &mut [T],
-) {
+fn elements<T: Copy>(of: Resampling<'_>, table: &[[T; VALUES]], rows: &mut Rows, tensor: &mut [T]) {
+    let Resampling { input, scaling, .. } = of;
     let [width, height] = input.size.map(|side| side as usize);
     let channels = table.len();
     assert_eq!(tensor.len(), width * height * channels, "the tensor has the input's size");
@@ -95,7 +80,7 @@ fn elements<T: Copy>(
     for y in 0..height {
         let inside = (top..top + region_height).contains(&y);
         if inside {
-            row((resampler, scaling), planes, y - top, rows, left..left + region_width, channels);
+            row(of, y - top, rows, left..left + region_width);
         } else if y == top + region_height {
             rows.values.iter_mut().for_each(|values| values.fill(BORDER));
         }
@@ -137,12 +122,10 @@ fn eight_bytes(row: &[u8], start: usize) -> u64 {
 /// Computes row `y` of the scaled region: the values of the model's channels at `columns`.
 #[inline(always)]
 fn row(
-    (resampler, scaling): (&Resampler, &Scaling),
-    planes: &[Plane<'_>],
+    Resampling { resampler, scaling, planes, input, .. }: Resampling<'_>,
     y: usize,
     rows: &mut Rows,
     columns: std::ops::Range<usize>,
-    channels: usize,
 ) {
     const ONE: u32 = 1 << POSITION_BITS;
     let Rows { pixels, samples, values } = rows;
@@ -187,7 +170,7 @@ fn row(
             *sample = (sum >> (2 * POSITION_BITS)) as u8;
         }
     }
-    for (channel, values) in values.iter_mut().enumerate().take(channels) {
+    for (channel, values) in values.iter_mut().enumerate().take(input.channels) {
         let color = resampler.format.color.channel(channel);
         let values = values[columns.clone()].iter_mut();
         let [first, second, third] = &*samples;

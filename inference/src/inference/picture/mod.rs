@@ -29,7 +29,7 @@ mod resampler;
 mod scaling;
 mod table;
 
-pub use cpu::{Rows, resample};
+pub use cpu::{Resampling, Rows, resample};
 pub use device_frame::DeviceFrame;
 pub use gpu::{GpuResampler, Staged, Staging};
 pub use gpu_scalings::GpuScalings;
