@@ -125,8 +125,10 @@ pub enum CudaGraph {
 
 /// A model that an element runs.
 pub struct Inference {
-    pictures: Pictures,
-    member: Member,
+    /// The conversion of frames to pictures.
+    pub pictures: Pictures,
+    /// The model, which elements can share.
+    pub member: Member,
     /// The last run of the last frame.
     pub last_run: Run,
     /// For each region of the last frame, the number of pictures in its run, added up.
@@ -156,25 +158,6 @@ impl Inference {
         self.member.model()
     }
 
-    /// Returns the number of bytes that the last run uploaded.
-    pub fn uploaded(&self) -> u64 {
-        self.pictures.uploaded
-    }
-
-    /// Sets the format and size of the frames that follow.
-    ///
-    /// # Errors
-    /// If frames of this format cannot be converted, or the GPU fails.
-    pub fn set_frame(&mut self, frame: &gst_video::VideoInfo) -> Result<(), InferenceError> {
-        self.pictures.set_frame(frame)
-    }
-
-    /// Tells the instance that the stream has ended: other elements' batches do not wait for this element until its
-    /// next frame comes.
-    pub fn pause(&self) {
-        self.member.pause();
-    }
-
     /// Runs the model on each of the `regions` of `frame`, and on the pictures that other elements have added to the
     /// batches. Then calls `attach` with the frame, each output tensor, and the tensor's region. On a GPU,
     /// the runs may still be in progress when this function returns.
@@ -183,7 +166,7 @@ impl Inference {
     /// If the frame cannot be scaled, the model fails, `attach` returns an error, or the interrupt ends a wait.
     ///
     /// # Panics
-    /// If [`set_frame`](Self::set_frame) was not called before, or a region is not inside the frame.
+    /// If [`Pictures::set_frame`] was not called before, or a region is not inside the frame.
     pub fn run(
         &mut self,
         frame: &mut gst::BufferRef,

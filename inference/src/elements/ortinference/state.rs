@@ -112,7 +112,7 @@ impl State {
         let cpu = provider::Provider::Cpu;
         let mut inference = Inference::open(&self.options, cpu, interrupt)?;
         if let Some(frame) = &self.frame {
-            inference.set_frame(frame)?;
+            inference.pictures.set_frame(frame)?;
         }
         self.inference = inference;
         self.is_auto = false;

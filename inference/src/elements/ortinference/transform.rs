@@ -85,7 +85,7 @@ impl BaseTransformImpl for OrtInference {
         match event.type_() {
             gst::EventType::Eos => {
                 if let Some(state) = &*lock(&self.state) {
-                    state.inference.pause();
+                    state.inference.member.pause();
                 }
                 self.finish_regions();
                 self.post_stats();
@@ -222,7 +222,7 @@ impl OrtInference {
 
     /// Sets the format of the frames that follow.
     fn set_frame(&self, state: &mut State, frame: &VideoInfo) -> Result<(), InferenceError> {
-        let result = self.or_on_cpu(state, |state| state.inference.set_frame(frame));
+        let result = self.or_on_cpu(state, |state| state.inference.pictures.set_frame(frame));
         state.frame = result.is_ok().then(|| frame.clone());
         result
     }
@@ -297,7 +297,7 @@ impl OrtInference {
         self.choose_regions(state, buffer)?;
         self.or_on_cpu(state, |state| state.run(buffer))?;
         let State { inference, regions, .. } = state;
-        let (run, uploaded) = (inference.last_run, inference.uploaded());
+        let (run, uploaded) = (inference.last_run, inference.pictures.uploaded);
         let provider = inference.model().provider.name();
         let batched = (regions.chosen().len(), inference.batched);
         lock(&self.stats).count(batched, (provider, run), uploaded, start.elapsed());
