@@ -11,6 +11,7 @@
 
 mod block;
 mod buckets;
+mod by_class;
 mod candidate;
 mod conflict;
 mod decode;
@@ -35,27 +36,30 @@ use super::params::cap;
 use super::place::image_groups;
 use super::validate::validate;
 use super::{
-    Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Job, Outcome, Params,
+    Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Job, Method, Outcome,
+    Params,
 };
 use crate::decoder::layout::Prototypes;
 use crate::decoder::{Layout, MAX_CLASSES};
 use crate::geometry::oriented::Rectangle;
+use by_class::ByClass;
 use decode::{CandidateDecoder, Found, ImageRules};
 use dispatch::dispatch;
 use host_tensors::{HostTensors, ImageTensors};
 use masks::{ImageMasks, MaskBuffers};
 use merging::{Merged, Merging};
 use ranking::Ranking;
-use suppression::Suppression;
-use suppressors::Suppressors;
+use suppression::{EachClass, Suppression};
+use suppressors::Lists;
 
 /// The engine that runs on the CPU.
 #[derive(Debug, Default)]
 pub struct Cpu {
     decoder: CandidateDecoder,
     ranking: Ranking,
-    suppressors: Suppressors,
-    oriented_suppressors: Suppressors<Rectangle>,
+    by_class: ByClass,
+    suppressors: Lists,
+    oriented_suppressors: Lists<Rectangle>,
     groups: Vec<GroupCounts>,
     /// The survivors of all groups.
     survivors: Vec<Detection>,
@@ -270,15 +274,30 @@ impl Cpu {
             self.merge(params);
             return;
         }
+        let is_by_class = self.is_by_class(params);
         let compares_classes = compares_classes(&self.decoder, params);
-        let Self { decoder, ranking, survivors, suppressors, oriented_suppressors, .. } = self;
-        let found = &decoder.found;
-        let suppression = Suppression { found, compares_classes, ranking, survivors, params };
-        if decoder.is_oriented {
-            dispatch((suppression, oriented_suppressors));
-        } else {
-            dispatch((suppression, suppressors));
+        let Self { decoder, ranking, by_class, survivors, .. } = self;
+        let Lists { of_all, of_classes } = &mut self.suppressors;
+        let oriented = &mut self.oriented_suppressors;
+        let suppression =
+            Suppression { found: &decoder.found, ranking, by_class, survivors, params };
+        match (decoder.is_oriented, compares_classes) {
+            (false, true) if is_by_class => dispatch((suppression, EachClass(of_all))),
+            (false, true) => dispatch((suppression, of_classes)),
+            (false, false) => dispatch((suppression, of_all)),
+            (true, true) => dispatch((suppression, &mut oriented.of_classes)),
+            (true, false) => dispatch((suppression, &mut oriented.of_all)),
         }
+    }
+
+    /// Returns true if upright boxes are suppressed class by class.
+    fn is_by_class(&self, params: &Params) -> bool {
+        let candidates = self.decoder.found.candidates.len();
+        compares_classes(&self.decoder, params)
+            && params.method != Method::None
+            // With fewer survivors than candidates, suppression can stop early.
+            && candidates <= cap(params.survivors_to_find())
+            && candidates >= by_class::LEAST_CANDIDATES
     }
 }
 
@@ -328,11 +347,10 @@ mod tests {
         let rules = ImageRules { params: &params, place, first_anchor: 0 };
         let (layout, rules, boxes, scores) = (&plain, &rules, &columns[..], &columns[..]);
         (&mut portable.decoder, PlainImage { layout, rules, boxes, scores }).run();
-        let Cpu { decoder, ranking, survivors, suppressors, .. } = &mut portable;
+        let Cpu { decoder, ranking, by_class, survivors, suppressors, .. } = &mut portable;
         let found = &decoder.found;
-        let (compares_classes, params) = (false, &params);
-        let suppression = Suppression { found, compares_classes, ranking, survivors, params };
-        Work::run((suppression, suppressors));
+        let suppression = Suppression { found, ranking, by_class, survivors, params: &params };
+        Work::run((suppression, &mut suppressors.of_all));
         assert_eq!(portable.decoder.found.candidates, dispatched.decoder.found.candidates);
         assert_eq!(portable.survivors, dispatched.survivors);
         assert!(

@@ -2,25 +2,33 @@
 //! Candidates sorted by rank.
 //!
 //! In: candidates in the order of their anchors. Out: 64-bit keys in descending rank, with the
-//! score in the upper half and the candidate's index in the lower half. Keys are moved to buckets, and a bucket is sorted
-//! when its keys are read, which takes O(n) in all if the scores are spread evenly.
+//! score in the upper half and the candidate's index in the lower half. Up to [`MAX_BUCKETS`]
+//! candidates are sorted by bucket sort followed by insertion sort, which takes O(n) if the scores
+//! are spread evenly. A least-significant-digit radix sort is used if there are more candidates, or
+//! too many in one bucket. If only the highest-ranked candidates may be needed, buckets are sorted
+//! when their keys are read.
 
 use super::super::Detection;
 use crate::functions::order;
 
-/// The greatest number of buckets. Otherwise it is about the number of candidates.
+/// The greatest number of candidates that are sorted with buckets. The number of buckets is about
+/// equal.
 const MAX_BUCKETS: usize = 4096;
+/// The greatest number of candidates in a bucket; the cost of insertion sort is quadratic in it.
+const MAX_PER_BUCKET: u32 = 16;
+const DIGIT_BITS: u32 = 8;
+const DIGITS: usize = 32 / DIGIT_BITS as usize;
+const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
+
 /// Sorts candidates by rank, and reuses its buffers.
 #[derive(Debug, Default)]
 pub(super) struct Ranking {
-    /// In the upper half a number that is lower for higher scores, which are never minus zero; in the lower half the candidate's
-    /// index.
+    /// In the upper half a number that is lower for higher scores, which are never minus zero; in the lower half the
+    /// candidate's index.
     keys: Vec<u64>,
     scratch: Vec<u64>,
     /// The number of keys in each bucket, then the index after the last one.
     counts: Vec<u32>,
-    /// The number of keys to return.
-    end: usize,
     /// The number of keys that [`next`](Self::next) has returned.
     read: usize,
     /// The number of keys that are sorted.
@@ -49,26 +57,37 @@ impl Ranking {
     /// candidate's index. `candidates` are in the order of their anchors.
     #[inline(always)]
     pub fn top(&mut self, candidates: &[Detection], count: usize) -> &[u64] {
-        self.begin(candidates, count);
-        self.next(count)
+        self.begin(candidates, count, true);
+        &self.keys
     }
 
     /// Ranks candidates for [`next`](Self::next), which returns the keys of
-    /// [`top`](Self::top) in parts. Keys that are not read are not sorted.
+    /// [`top`](Self::top) in parts. Without `needs_all`, keys that are not read are not sorted.
     #[inline(always)]
-    pub fn begin(&mut self, candidates: &[Detection], count: usize) {
+    pub fn begin(&mut self, candidates: &[Detection], count: usize, needs_all: bool) {
         let key = |(i, d): (usize, &Detection)| u64::from(!order(d.score)) << 32 | i as u64;
         self.keys.clear();
         self.keys.extend(candidates.iter().enumerate().map(key));
         (self.read, self.sorted, self.bucket) = (0, 0, 0);
-        self.end = self.keys.len().min(count);
-        self.fill_buckets();
+        if count < self.keys.len() {
+            self.keys.select_nth_unstable(count);
+            self.keys.truncate(count);
+            // The selection does not preserve the order of the keys.
+            self.keys.sort_unstable();
+        } else if !needs_all {
+            let buckets = self.count_by_bucket();
+            scatter(&mut self.keys, &mut self.scratch, &mut self.counts, |key| buckets.of(key));
+            return;
+        } else if !self.bucket_sort() {
+            self.radix_sort();
+        }
+        self.sorted = self.keys.len();
     }
 
     /// The next keys in descending rank, at most `most`; none if all were returned.
     #[inline(always)]
     pub fn next(&mut self, most: usize) -> &[u64] {
-        let end = self.end.min(self.read + most);
+        let end = self.keys.len().min(self.read + most);
         if self.sorted < end {
             self.sort_buckets(end);
         }
@@ -78,17 +97,20 @@ impl Ranking {
 
     /// Sorts further buckets, until at least `count` keys are sorted.
     fn sort_buckets(&mut self, count: usize) {
+        let (start, mut is_even) = (self.sorted, true);
         while self.sorted < count {
             let end = self.counts[self.bucket] as usize;
-            self.keys[self.sorted..end].sort_unstable();
+            is_even &= end - self.sorted <= MAX_PER_BUCKET as usize;
             (self.sorted, self.bucket) = (end, self.bucket + 1);
         }
+        let keys = &mut self.keys[start..self.sorted];
+        if is_even { insertion_sort(keys) } else { keys.sort_unstable() }
     }
 
-    /// Moves the keys to the order of their buckets. Keys of one bucket stay in order.
+    /// Counts the keys of each bucket.
     #[inline(always)]
-    fn fill_buckets(&mut self) {
-        let Self { keys, scratch, counts, .. } = self;
+    fn count_by_bucket(&mut self) -> KeyBuckets {
+        let Self { keys, counts, .. } = self;
         let (low, high) = keys.iter().fold((u32::MAX, 0), |(low, high), &key| {
             let upper = (key >> 32) as u32;
             (low.min(upper), high.max(upper))
@@ -99,18 +121,80 @@ impl Ranking {
         counts.clear();
         counts.resize(count, 0);
         keys.iter().for_each(|&key| counts[buckets.of(key)] += 1);
-        let mut first = 0;
-        for count in counts.iter_mut() {
-            first += std::mem::replace(count, first);
-        }
-        scratch.resize(keys.len(), 0);
-        for &key in &*keys {
-            let next = &mut counts[buckets.of(key)];
-            scratch[*next as usize] = key;
-            *next += 1;
-        }
-        std::mem::swap(keys, scratch);
+        buckets
     }
+
+    /// Sorts by bucket, then by insertion. Returns `false`, and leaves the keys unchanged, if there
+    /// are too many keys in total or in one bucket.
+    #[inline(always)]
+    fn bucket_sort(&mut self) -> bool {
+        if self.keys.len() > MAX_BUCKETS {
+            return false;
+        }
+        let buckets = self.count_by_bucket();
+        if self.counts.iter().any(|&count| count > MAX_PER_BUCKET) {
+            return false;
+        }
+        scatter(&mut self.keys, &mut self.scratch, &mut self.counts, |key| buckets.of(key));
+        insertion_sort(&mut self.keys);
+        true
+    }
+
+    /// Sorts by the upper halves, digit by digit. The lower halves are already in ascending order.
+    /// Each pass is stable, so keys with equal upper halves stay in ascending order.
+    #[inline(always)]
+    fn radix_sort(&mut self) {
+        let digit = |key: u64, index: usize| {
+            (key >> (32 + index as u32 * DIGIT_BITS)) as usize % DIGIT_VALUES
+        };
+        let mut counts = [[0u32; DIGIT_VALUES]; DIGITS];
+        for &key in &self.keys {
+            for (index, counts) in counts.iter_mut().enumerate() {
+                counts[digit(key, index)] += 1;
+            }
+        }
+        for (index, counts) in counts.iter_mut().enumerate() {
+            let all_equal = counts[digit(self.keys[0], index)] as usize == self.keys.len();
+            if !all_equal {
+                scatter(&mut self.keys, &mut self.scratch, counts, |key| digit(key, index));
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn insertion_sort(keys: &mut [u64]) {
+    for i in 1..keys.len() {
+        let key = keys[i];
+        let mut slot = i;
+        while slot > 0 && keys[slot - 1] > key {
+            keys[slot] = keys[slot - 1];
+            slot -= 1;
+        }
+        keys[slot] = key;
+    }
+}
+
+/// Moves keys to the order of their buckets. Keys of one bucket stay in order. `counts` has the
+/// number of keys in each bucket, and afterwards the index after the bucket's last key.
+#[inline(always)]
+fn scatter(
+    keys: &mut Vec<u64>,
+    scratch: &mut Vec<u64>,
+    counts: &mut [u32],
+    bucket: impl Fn(u64) -> usize,
+) {
+    let mut first = 0;
+    for count in counts.iter_mut() {
+        first += std::mem::replace(count, first);
+    }
+    scratch.resize(keys.len(), 0);
+    for &key in &*keys {
+        let next = &mut counts[bucket(key)];
+        scratch[*next as usize] = key;
+        *next += 1;
+    }
+    std::mem::swap(keys, scratch);
 }
 
 /// The index of the candidate of a key.
@@ -145,7 +229,7 @@ mod tests {
                     let keys = ranking.top(&candidates, count);
                     let found: Vec<usize> = keys.iter().map(|&key| index(key)).collect();
                     assert_eq!(found, expected[..count]);
-                    ranking.begin(&candidates, count);
+                    ranking.begin(&candidates, count, false);
                     let part = |ranking: &mut Ranking| ranking.next(32).to_vec();
                     let parts = std::iter::from_fn(|| Some(part(&mut ranking)));
                     let parts: Vec<u64> =

@@ -90,12 +90,6 @@ fn level<S>(entry: &Entry<S>) -> usize {
     (exponent + 1 - LOWEST_LEVEL_EXPONENT).clamp(0, LEVELS as i32 - 1) as usize
 }
 
-/// The column and the row of the cell that a box of this level is stored in.
-#[inline(always)]
-fn cell_of<S>(entry: &Entry<S>, level: usize) -> [i32; 2] {
-    [entry.corners().x1, entry.corners().y1].map(|edge| cell(f64::from(edge), level))
-}
-
 impl<S: Copy + Default> SpatialGrid<S> {
     /// Removes all boxes and sizes the hash table for about `boxes` boxes.
     pub fn clear(&mut self, boxes: usize) {
@@ -118,7 +112,10 @@ impl<S: Copy + Default> SpatialGrid<S> {
     pub fn push(&mut self, entry: &Entry<S>) {
         let level = level(entry);
         self.levels |= 1 << level;
-        let [x, y] = cell_of(entry, level);
+        let (x, y) = (
+            cell(f64::from(entry.corners().x1), level),
+            cell(f64::from(entry.corners().y1), level),
+        );
         let slot = self.slot(level, x, y);
         let last = self.slots[slot];
         let is_full = last == NO_BLOCK || self.blocks[last as usize].len == BLOCK_WIDTH as u32;
@@ -153,47 +150,18 @@ impl<S: Copy + Default> SpatialGrid<S> {
             self.blocks.iter().for_each(|linked| visit(&linked.block));
             return;
         }
-        self.any_block(&ranges, |block| {
-            visit(block);
-            false
-        });
-    }
-
-    /// Calls `visit` for the blocks of these cells, until it returns true. Returns true if it has.
-    #[inline(always)]
-    fn any_block(
-        &self,
-        ranges: &[(usize, Range)],
-        mut visit: impl FnMut(&GridBlock<S>) -> bool,
-    ) -> bool {
-        for (level, range) in ranges {
+        for (level, range) in &ranges {
             for y in range.y.0..=range.y.1 {
                 for x in range.x.0..=range.x.1 {
-                    if self.any_block_of_cell(*level, [x, y], &mut visit) {
-                        return true;
+                    let mut block = self.slots[self.slot(*level, x, y)];
+                    while block != NO_BLOCK {
+                        let linked = &self.blocks[block as usize];
+                        visit(&linked.block);
+                        block = linked.next;
                     }
                 }
             }
         }
-        false
-    }
-
-    #[inline(always)]
-    fn any_block_of_cell(
-        &self,
-        level: usize,
-        [x, y]: [i32; 2],
-        mut visit: impl FnMut(&GridBlock<S>) -> bool,
-    ) -> bool {
-        let mut block = self.slots[self.slot(level, x, y)];
-        while block != NO_BLOCK {
-            let linked = &self.blocks[block as usize];
-            if visit(&linked.block) {
-                return true;
-            }
-            block = linked.next;
-        }
-        false
     }
 }
 
@@ -210,9 +178,11 @@ impl<S: Shape> SpatialGrid<S> {
         // A conflicting box is most likely in the entry's cell at the entry's level, so search that
         // cell first.
         let own_level = level(entry);
-        let own_cell = cell_of(entry, own_level);
-        let conflicts = |block: &GridBlock<S>| test.any_conflicts(block, entry);
-        if self.any_block_of_cell(own_level, own_cell, conflicts) {
+        let (x, y) = (
+            cell(f64::from(entry.corners().x1), own_level),
+            cell(f64::from(entry.corners().y1), own_level),
+        );
+        if self.cell_conflicts(own_level, x, y, entry, test) {
             return Some(true);
         }
         let least = test.least_area(entry.measured.area);
@@ -231,7 +201,36 @@ impl<S: Shape> SpatialGrid<S> {
             next = (levels != 0).then(|| levels.trailing_zeros() as usize);
             levels &= levels.wrapping_sub(1);
         }
-        Some(self.any_block(&ranges, conflicts))
+        for (level, range) in &ranges {
+            for y in range.y.0..=range.y.1 {
+                for x in range.x.0..=range.x.1 {
+                    if self.cell_conflicts(*level, x, y, entry, test) {
+                        return Some(true);
+                    }
+                }
+            }
+        }
+        Some(false)
+    }
+
+    #[inline(always)]
+    fn cell_conflicts<C: Conflict<Shape = S>>(
+        &self,
+        level: usize,
+        x: i32,
+        y: i32,
+        entry: &Entry<S>,
+        test: C,
+    ) -> bool {
+        let mut block = self.slots[self.slot(level, x, y)];
+        while block != NO_BLOCK {
+            let linked = &self.blocks[block as usize];
+            if test.any_conflicts(&linked.block, entry) {
+                return true;
+            }
+            block = linked.next;
+        }
+        false
     }
 }
 

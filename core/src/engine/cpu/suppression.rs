@@ -5,26 +5,26 @@
 
 use super::super::params::cap;
 use super::super::{Detection, Method, Params};
+use super::by_class::ByClass;
 use super::conflict::{Conflict, Entry, Shape, WithTest};
 use super::decode::Found;
 use super::dispatch::Work;
 use super::ranking::{self, Ranking};
-use super::suppressors::Suppressors;
+use super::suppressors::{SuppressorList, Suppressors};
 
 /// The suppression of the candidates of a group.
 pub(super) struct Suppression<'a> {
     pub found: &'a Found,
-    /// If not set, candidates of all classes can conflict.
-    pub compares_classes: bool,
     pub ranking: &'a mut Ranking,
+    pub by_class: &'a mut ByClass,
     pub survivors: &'a mut Vec<Detection>,
     pub params: &'a Params,
 }
 
 impl Suppression<'_> {
     #[inline(always)]
-    fn run<C: Conflict>(self, suppressors: &mut Suppressors<C::Shape>) {
-        let Self { found, compares_classes, ranking, survivors: all_survivors, params } = self;
+    fn run<C: Conflict>(self, suppressors: &mut impl Suppressors<Shape = C::Shape>) {
+        let Self { found, ranking, survivors: all_survivors, params, .. } = self;
         let mut threshold = params.iou_threshold;
         let mut test = C::new(params, threshold);
         let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
@@ -35,7 +35,7 @@ impl Suppression<'_> {
         let max_boxes = if params.method == Method::Greedy { ranked.min(most) } else { ranked };
         suppressors.clear();
         let mut entries = [Entry::default(); 32];
-        ranking.begin(candidates, ranked);
+        ranking.begin(candidates, ranked, ranked <= most);
         'all: loop {
             let keys = ranking.next(entries.len());
             if keys.is_empty() {
@@ -57,8 +57,7 @@ impl Suppression<'_> {
                         test = C::new(params, threshold);
                     }
                 }
-                let class = if compares_classes { candidate.class } else { 0 };
-                let list = suppressors.of_class(class);
+                let list = suppressors.of_class(candidate.class);
                 let survives = params.method == Method::None || !list.any_conflicts(entry, test);
                 if survives {
                     // `push` would copy through the stack, which takes longer than the comparison.
@@ -73,19 +72,80 @@ impl Suppression<'_> {
         }
         *all_survivors = survivors;
     }
-}
 
-impl<S: Shape> Work for (Suppression<'_>, &mut Suppressors<S>) {
+    /// Suppresses class by class, because candidates of different classes do not conflict.
     #[inline(always)]
-    fn run(self) {
-        S::with_test(self.0.params, self);
+    fn run_by_class<C: Conflict>(self, suppressors: &mut SuppressorList<C::Shape>) {
+        let Self { found, ranking, by_class, survivors, params } = self;
+        let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
+        let ranked = candidates.len().min(cap(params.max_candidates));
+        let keys = ranking.top(candidates, ranked);
+        by_class.sort(keys, candidates);
+        let index = |position: u32| ranking::index(keys[position as usize]);
+        let mut entries = [Entry::default(); 32];
+        let (classes, survives) = by_class.classes();
+        for of_class in classes {
+            let class = candidates[index(of_class[0])].class;
+            let test = C::new(params, params.iou_threshold_of(class));
+            suppressors.clear();
+            for positions in of_class.chunks(entries.len()) {
+                for (entry, &position) in entries.iter_mut().zip(positions) {
+                    *entry = C::entry(candidates, rectangles, index(position), params);
+                }
+                for (entry, &position) in entries.iter().zip(positions) {
+                    let is_kept = !suppressors.any_conflicts(entry, test);
+                    survives[position as usize] = is_kept;
+                    if is_kept || params.method == Method::MapReduce {
+                        suppressors.push(entry, of_class.len());
+                    }
+                }
+            }
+        }
+        let kept = keys.iter().zip(&by_class.survives).filter(|&(_, &survives)| survives);
+        survivors.extend(kept.map(|(&key, _)| candidates[ranking::index(key)]));
     }
 }
 
-impl<S: Shape> WithTest<S> for (Suppression<'_>, &mut Suppressors<S>) {
+/// The lists of boxes that candidates are compared with.
+pub(super) trait Compare {
+    type Shape: Shape;
+
+    /// Runs a suppression with these lists.
+    fn suppress<C: Conflict<Shape = Self::Shape>>(self, suppression: Suppression<'_>);
+}
+
+impl<S: Suppressors> Compare for &mut S {
+    type Shape = S::Shape;
+
     #[inline(always)]
-    fn run<C: Conflict<Shape = S>>(self) {
-        let (suppression, suppressors) = self;
-        suppression.run::<C>(suppressors);
+    fn suppress<C: Conflict<Shape = S::Shape>>(self, suppression: Suppression<'_>) {
+        suppression.run::<C>(self);
+    }
+}
+
+/// One list, for one class after the other.
+pub(super) struct EachClass<'a>(pub &'a mut SuppressorList);
+
+impl Compare for EachClass<'_> {
+    type Shape = ();
+
+    #[inline(always)]
+    fn suppress<C: Conflict<Shape = ()>>(self, suppression: Suppression<'_>) {
+        suppression.run_by_class::<C>(self.0);
+    }
+}
+
+impl<L: Compare> WithTest<L::Shape> for (Suppression<'_>, L) {
+    #[inline(always)]
+    fn run<C: Conflict<Shape = L::Shape>>(self) {
+        let (suppression, lists) = self;
+        lists.suppress::<C>(suppression);
+    }
+}
+
+impl<L: Compare> Work for (Suppression<'_>, L) {
+    #[inline(always)]
+    fn run(self) {
+        L::Shape::with_test(self.0.params, self);
     }
 }

@@ -16,9 +16,36 @@ const MAX_LINEAR_BLOCKS: usize = 24;
 /// The index that means "no list".
 const NO_LIST: u32 = u32::MAX;
 
+/// The boxes that candidates of each class are compared with.
+pub(super) trait Suppressors {
+    type Shape: Shape;
+
+    /// Removes all boxes.
+    fn clear(&mut self);
+
+    /// The boxes that candidates of this class are compared with.
+    fn of_class(&mut self, class: u32) -> &mut SuppressorList<Self::Shape>;
+}
+
+/// Candidates of all classes can conflict.
+impl<S: Shape> Suppressors for SuppressorList<S> {
+    type Shape = S;
+
+    #[inline(always)]
+    fn clear(&mut self) {
+        (self.len, self.has_grid) = (0, false);
+        self.blocks.clear();
+    }
+
+    #[inline(always)]
+    fn of_class(&mut self, _class: u32) -> &mut Self {
+        self
+    }
+}
+
 /// A list for each class; the lists are reused.
 #[derive(Debug, Default)]
-pub(super) struct Suppressors<S = ()> {
+pub(super) struct ClassSuppressors<S = ()> {
     /// For each class, the index of its list, or [`NO_LIST`].
     indices: Vec<u32>,
     /// The class of each list that is in use. These are the first lists.
@@ -26,23 +53,25 @@ pub(super) struct Suppressors<S = ()> {
     lists: Vec<SuppressorList<S>>,
 }
 
-impl<S: Shape> Suppressors<S> {
-    /// Removes all boxes.
-    pub fn clear(&mut self) {
+impl<S: Shape> Suppressors for ClassSuppressors<S> {
+    type Shape = S;
+
+    fn clear(&mut self) {
         for class in self.classes.drain(..) {
             self.indices[class as usize] = NO_LIST;
         }
     }
 
-    /// The boxes that candidates of this class are compared with.
     #[inline(always)]
-    pub fn of_class(&mut self, class: u32) -> &mut SuppressorList<S> {
+    fn of_class(&mut self, class: u32) -> &mut SuppressorList<S> {
         match self.indices.get(class as usize) {
             Some(&index) if index != NO_LIST => &mut self.lists[index as usize],
             _ => self.begin_list(class),
         }
     }
+}
 
+impl<S: Shape> ClassSuppressors<S> {
     #[cold]
     fn begin_list(&mut self, class: u32) -> &mut SuppressorList<S> {
         let Self { indices, classes, lists } = self;
@@ -55,11 +84,16 @@ impl<S: Shape> Suppressors<S> {
         if index == lists.len() {
             lists.push(SuppressorList::default());
         }
-        let list = &mut lists[index];
-        (list.len, list.has_grid) = (0, false);
-        list.blocks.clear();
-        list
+        lists[index].clear();
+        &mut lists[index]
     }
+}
+
+/// The lists of an engine.
+#[derive(Debug, Default)]
+pub(super) struct Lists<S = ()> {
+    pub of_all: SuppressorList<S>,
+    pub of_classes: ClassSuppressors<S>,
 }
 
 /// Boxes that candidates are compared with.
