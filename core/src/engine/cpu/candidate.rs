@@ -69,42 +69,33 @@ pub(super) fn add_box(
     rules: &ImageRules<'_>,
     candidates: &mut Vec<Detection>,
 ) -> Result<(), Rejected> {
-    let ([x1, y1], [x2, y2]) = (rules.place.moved([x1, y1]), rules.place.moved([x2, y2]));
+    let ImageRules { params, place, first_anchor } = rules;
+    let ([x1, y1], [x2, y2]) = (place.moved([x1, y1]), place.moved([x2, y2]));
     let (width, height) = (x2 - x1, y2 - y1);
     // If a corner is infinite or NaN, so is a side.
     if !(is_valid_side(width) & is_valid_side(height)) {
         return Err(Rejected);
     }
-    let bounds = [x1, y1, x2, y2];
-    if let Some(candidate) = judge(bounds, [width, height], score, class, anchor, rules)? {
-        candidates.push(candidate);
+    let sizes = place.sizes(params, class);
+    if !(is_outside_limits(width, 0, &sizes) | is_outside_limits(height, 1, &sizes)) {
+        if !place.visible.intersects([x1, y1, x2, y2]) {
+            return Err(Rejected);
+        }
+        if let Some(score) = judge_edges([x1, y1, x2, y2], score, class, rules) {
+            let anchor = first_anchor + anchor;
+            candidates.push(Detection { x1, y1, x2, y2, score, class, anchor });
+        }
     }
     Ok(())
 }
 
-/// Applies the limits of sizes, and rules 6 and 7, to a box with these sides. Returns `None` if it is dropped.
+/// Rule 7: the score of a box, or `None` if the box is dropped at an inner edge.
 #[inline(always)]
-fn judge(
-    bounds: [f32; 4],
-    [width, height]: [f32; 2],
-    score: f32,
-    class: u32,
-    anchor: u32,
-    ImageRules { params, place, first_anchor }: &ImageRules<'_>,
-) -> Result<Option<Detection>, Rejected> {
-    let sizes = place.sizes(params, class);
-    if is_outside_limits(width, 0, &sizes) | is_outside_limits(height, 1, &sizes) {
-        return Ok(None);
-    }
-    if !place.visible.intersects(bounds) {
-        return Err(Rejected);
-    }
-    let judged = match &place.edges {
+fn judge_edges(corners: [f32; 4], score: f32, class: u32, rules: &ImageRules<'_>) -> Option<f32> {
+    match &rules.place.edges {
         None => Some(score),
-        Some(edges) => edges.judge(bounds, score, params.thresholds.of(class)),
-    };
-    let ([x1, y1, x2, y2], anchor) = (bounds, first_anchor + anchor);
-    Ok(judged.map(|score| Detection { x1, y1, x2, y2, score, class, anchor }))
+        Some(edges) => edges.judge(corners, score, rules.params.thresholds.of(class)),
+    }
 }
 
 #[inline(always)]
@@ -133,23 +124,29 @@ pub(super) fn add_oriented_box(
     rules: &ImageRules<'_>,
     found: &mut Found,
 ) -> Result<(), Rejected> {
+    let ImageRules { params, place, first_anchor } = rules;
     let OrientedBox { center, size: [width, height], angle } = *oriented;
     let is_valid_angle = angle.abs() <= MAX_ANGLE;
     if !(is_valid_side(width) & is_valid_side(height) & is_valid_angle) {
         return Err(Rejected);
     }
-    let rectangle = Rectangle::new(&OrientedBox { center: rules.place.moved(center), ..*oriented });
+    let rectangle = Rectangle::new(&OrientedBox { center: place.moved(center), ..*oriented });
     let Corners { x1, y1, x2, y2 } = rectangle.bounds();
     // If a number of the box is infinite or NaN, so is an edge.
     if ![x1, y1, x2, y2].iter().all(|edge| edge.is_finite()) {
         return Err(Rejected);
     }
-    if (x1 == x2) | (y1 == y2) {
+    let is_empty = (x1 == x2) | (y1 == y2);
+    let sizes = place.sizes(params, class);
+    if is_empty | is_outside_limits(width, 0, &sizes) | is_outside_limits(height, 1, &sizes) {
         return Ok(());
     }
-    let bounds = [x1, y1, x2, y2];
-    if let Some(candidate) = judge(bounds, [width, height], score, class, anchor, rules)? {
-        found.candidates.push(candidate);
+    if !place.visible.intersects([x1, y1, x2, y2]) {
+        return Err(Rejected);
+    }
+    if let Some(score) = judge_edges([x1, y1, x2, y2], score, class, rules) {
+        let anchor = first_anchor + anchor;
+        found.candidates.push(Detection { x1, y1, x2, y2, score, class, anchor });
         found.rectangles.push(rectangle);
     }
     Ok(())

@@ -195,45 +195,39 @@ impl<S: Score> Scan<'_, S> {
     /// The greatest score of an anchor.
     #[inline(always)]
     pub fn best_of_anchor(&self, anchor: usize) -> Best<S::Key> {
-        let key = self.greatest(anchor);
-        Best { anchor, key, class: self.class_of(anchor, key) }
-    }
-
-    #[inline(always)]
-    fn greatest(&self, anchor: usize) -> S::Key {
-        match self.row(anchor) {
-            Some(scores) => greatest_key(scores),
-            None => (0..self.classes).fold(S::LOWEST, |best, class| {
-                greater_score(self.scores[self.field.index(anchor, class)].key(), best)
-            }),
+        let field = &self.field;
+        if field.component_stride == 1 {
+            let first = field.index(anchor, 0);
+            let scores = &self.scores[first..first + self.classes];
+            let key = greatest_key(scores);
+            let class = scores.iter().position(|score| score.key() == key).unwrap_or(0);
+            return Best { anchor, key, class };
         }
-    }
-
-    /// The first class of an anchor with the score of this key; 0 if there is none.
-    #[inline(always)]
-    fn class_of(&self, anchor: usize, key: S::Key) -> usize {
-        let class = match self.row(anchor) {
-            Some(scores) => scores.iter().position(|score| score.key() == key),
-            None => (0..self.classes)
-                .position(|class| self.scores[self.field.index(anchor, class)].key() == key),
-        };
-        class.unwrap_or(0)
-    }
-
-    /// The scores of an anchor, if they are contiguous.
-    #[inline(always)]
-    fn row(&self, anchor: usize) -> Option<&[S]> {
-        let first = self.field.index(anchor, 0);
-        (self.field.component_stride == 1).then(|| &self.scores[first..first + self.classes])
+        let mut scores = (0..self.classes).map(|class| self.scores[field.index(anchor, class)]);
+        let key = scores.clone().fold(S::LOWEST, |best, score| greater_score(score.key(), best));
+        let class = scores.position(|score| score.key() == key).unwrap_or(0);
+        Best { anchor, key, class }
     }
 
     /// Decodes one anchor after the other.
     #[inline(always)]
     fn by_anchor(&self, mut add: impl FnMut(Best<S::Key>)) {
+        let field = &self.field;
         for anchor in 0..self.anchors {
-            let key = self.greatest(anchor);
-            if !S::is_below(key, self.lowest) {
-                add(Best { anchor, key, class: self.class_of(anchor, key) });
+            if field.component_stride == 1 {
+                let first = field.index(anchor, 0);
+                let scores = &self.scores[first..first + self.classes];
+                let key = greatest_key(scores);
+                if S::is_below(key, self.lowest) {
+                    continue;
+                }
+                let class = scores.iter().position(|score| score.key() == key).unwrap_or(0);
+                add(Best { anchor, key, class });
+            } else {
+                let best = self.best_of_anchor(anchor);
+                if !S::is_below(best.key, self.lowest) {
+                    add(best);
+                }
             }
         }
     }

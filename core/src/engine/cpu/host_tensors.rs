@@ -9,7 +9,7 @@ use arrayvec::ArrayVec;
 use super::super::{Detection, EngineError};
 use crate::decoder::MAX_INPUTS;
 use crate::decoder::layout::{Field, Layout};
-use crate::tensor::{Element as _, Elements, HostImages, Quantization, TensorView, with_elements};
+use crate::tensor::{Element, Elements, HostImages, Quantization, TensorView, with_elements};
 
 /// The tensors of a layout in host memory.
 pub(super) struct HostTensors<'t, 'a> {
@@ -102,10 +102,23 @@ impl Numbers<'_> {
     /// Appends the first `components` components of an anchor.
     #[inline]
     fn append_row(&self, anchor: usize, components: usize, to: &mut Vec<f32>) {
-        with_elements!(self.elements, elements => {
-            let element = |component| elements[self.field.index(anchor, component)].to_f32();
-            to.extend((0..components).map(|component| self.number(element(component))));
-        });
+        with_elements!(self.elements, elements => self.append(elements, anchor, components, to));
+    }
+
+    #[inline]
+    fn append<E: Element>(
+        &self,
+        elements: &[E],
+        anchor: usize,
+        components: usize,
+        to: &mut Vec<f32>,
+    ) {
+        let field = self.field;
+        let element = |component| elements[field.index(anchor, component)].to_f32();
+        match self.quantization {
+            None => to.extend((0..components).map(element)),
+            Some(by) => to.extend((0..components).map(|index| by.number(element(index)))),
+        }
     }
 
     /// The number that an element stands for.
