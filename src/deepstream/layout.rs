@@ -176,7 +176,7 @@ fields! {
     /// The dimensions of a layer without the batch dimension.
     dims: "NvDsInferDims" {
         NUM_DIMS: u32 = "numDims" @ 0,
-        /// array of [`MAX_DIMS`](super::MAX_DIMS) `unsigned int`
+        /// of which the first `numDims` count
         DIMS: [u32; MAX_DIMS] = "d" @ 4,
         /// the product of the dimensions
         ELEMENTS: u32 = "numElements" @ 36,
