@@ -5,8 +5,6 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use arrayvec::ArrayVec;
-
 use super::description::{Description, DescriptionError, STRIDES, Strides};
 use super::layout::{Layout, LayoutError};
 use super::{Options, Role, boxes};
@@ -23,7 +21,7 @@ pub struct Form {
     /// The form with the channels last, if this one has them first and the shapes can have either order.
     pub(super) channels_last: Option<Box<Form>>,
     /// If the strides of a description follow from the tensors; the form itself has the usual strides then.
-    any_strides: Option<AnyStrides>,
+    pub(super) any_strides: Option<AnyStrides>,
 }
 
 /// How the tensors of a form are read.
@@ -34,7 +32,7 @@ pub(super) enum Rule {
 }
 
 /// A text whose strides follow from the tensors.
-struct AnyStrides {
+pub(super) struct AnyStrides {
     text: &'static str,
     /// The description of all strides.
     all: Description<'static>,
@@ -72,21 +70,6 @@ impl Form {
             form.any_strides = Some(AnyStrides { text, all, forms: Mutex::default() });
         }
         Ok(form)
-    }
-
-    /// Adds the forms for these tensors: the form itself, unless its strides follow from them.
-    pub(super) fn add_for(
-        &'static self,
-        tensors: &[TensorView<'_>],
-        options: Options,
-        forms: &mut ArrayVec<&'static Self, MAX_FORMS>,
-    ) {
-        match &self.any_strides {
-            None => forms.push(self),
-            Some(of) => {
-                forms.extend(of.all.strides(tensors, options).into_iter().map(|it| of.form(it)))
-            }
-        }
     }
 
     /// Makes the layout of `tensors`, one per role.
@@ -139,6 +122,15 @@ impl Form {
 }
 
 impl AnyStrides {
+    /// The forms for these tensors.
+    pub fn forms(
+        &self,
+        tensors: &[TensorView<'_>],
+        options: Options,
+    ) -> impl Iterator<Item = &'static Form> {
+        self.all.strides(tensors, options).into_iter().map(|strides| self.form(strides))
+    }
+
     /// The form of the text with these strides.
     fn form(&self, strides: Strides) -> &'static Form {
         // A panic cannot leave the list half changed.

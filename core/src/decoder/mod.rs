@@ -20,8 +20,6 @@ mod groups;
 pub mod layout;
 pub mod model_family;
 
-use std::fmt;
-
 use arrayvec::ArrayVec;
 
 pub use choose::ONNX_PREFIX;
@@ -81,7 +79,10 @@ impl Decoder {
     ) -> ArrayVec<&'static Form, MAX_FORMS> {
         let mut forms = ArrayVec::new();
         for form in &self.forms {
-            form.add_for(tensors, options, &mut forms);
+            match &form.any_strides {
+                None => forms.push(form),
+                Some(of) => forms.extend(of.forms(tensors, options)),
+            }
         }
         forms
     }
@@ -93,13 +94,6 @@ impl Decoder {
         let numbers = self.family.unambiguous;
         let is_known = classes.map_or(numbers.contains(&layout.classes), |it| it == layout.classes);
         !numbers.is_empty() && layout.groups[0].boxes.anchor_stride == 1 && is_known
-    }
-}
-
-/// Written as its name.
-impl fmt::Debug for Decoder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
     }
 }
 

@@ -28,24 +28,19 @@ pub enum FitError {
     /// The model's input has no whole pixels.
     #[error("{setting}: expected whole numbers of pixels with frame_size, got {0:?}", setting = Setting::ModelSize)]
     Model([f32; 2]),
-    /// The frame is letterboxed, and the size of the model's input is unknown.
-    #[error("letterbox: {}; set {}", MappingError::LetterboxWithoutModel, Setting::ModelSize)]
-    Letterbox,
-    /// The frame has no pixels.
-    #[error("frame_size: {0}")]
-    Frame(MappingError),
-    /// A region is not inside the frame.
-    #[error("regions: {0}")]
-    Region(MappingError),
+    /// The frame or a region cannot be mapped to the model's input.
+    #[error("{}", of_mapping(.0))]
+    Mapping(#[from] MappingError),
 }
 
-impl From<MappingError> for FitError {
-    fn from(error: MappingError) -> Self {
-        match error {
-            MappingError::LetterboxWithoutModel => Self::Letterbox,
-            MappingError::RegionOutside { .. } => Self::Region(error),
-            error => Self::Frame(error),
+/// The text of an error of frame, letterbox or regions, with the setting that it is about.
+fn of_mapping(error: &MappingError) -> String {
+    match error {
+        MappingError::LetterboxWithoutModel => {
+            format!("letterbox: {error}; set {}", Setting::ModelSize)
         }
+        MappingError::RegionOutside { .. } => format!("regions: {error}"),
+        _ => format!("frame_size: {error}"),
     }
 }
 

@@ -44,7 +44,6 @@ mod host_boxes;
 mod merged_boxes;
 
 use crate::device::ForeignStream;
-use crate::engine::detail::Details;
 use crate::geometry::Mapping;
 use crate::reading::{self, BoxReading, Classifiers, Facts, Output, Reading, Refusal, Settings};
 use crate::tensor::{Quantization, TensorView};
@@ -161,8 +160,7 @@ impl From<Refusal> for NmsError {
 pub struct DetailedOutcome<'a> {
     /// The outcome.
     pub outcome: Outcome<'a>,
-    details: &'a Details,
-    layout: &'a decoder::Layout,
+    reading: &'a BoxReading,
     /// Pixels of the model's input per unit of the tensors.
     unit: [f32; 2],
     regions: &'a [Mapping],
@@ -171,17 +169,17 @@ pub struct DetailedOutcome<'a> {
 impl DetailedOutcome<'_> {
     /// The number of points of each survivor ([`Detail::points`]); `None` if the model gives none.
     pub fn points(&self) -> Option<usize> {
-        self.details.points()
+        self.reading.details().points()
     }
 
     /// Returns true if survivors have oriented boxes ([`Detail::oriented_box`]).
     pub fn is_oriented(&self) -> bool {
-        self.details.is_oriented()
+        self.reading.details().is_oriented()
     }
 
     /// Returns true if the model gives masks, and [`Params::masks`] is set.
     pub fn has_masks(&self) -> bool {
-        self.layout.prototypes.is_some()
+        self.reading.layout(false).prototypes.is_some()
     }
 
     /// The oriented box of a survivor, in the pixels of boxes; `None` if boxes are upright.
@@ -215,7 +213,8 @@ impl DetailedOutcome<'_> {
         let image = self.outcome.group(image);
         let width = self.outcome.column_components();
         let row = &image.columns[survivor * width..][..width];
-        self.details.of(self.layout, self.unit, &image.survivors[survivor], row)
+        let (details, layout) = (self.reading.details(), self.reading.layout(false));
+        details.of(layout, self.unit, &image.survivors[survivor], row)
     }
 
     /// The region that a survivor is from.
@@ -357,10 +356,8 @@ impl Nms {
             self.engine.run(Job::new(tensors, reading.layout(false), reading.params(), places))?;
         let new = reading.observe(&outcome, tensors, places, false, None);
         Self::warn(&mut self.warnings, new);
-        let layout = reading.layout(false);
-        let unit = places[0].unit(layout);
-        let (details, regions) = (reading.details(), &self.regions[..]);
-        Ok(DetailedOutcome { outcome, details, layout, unit, regions })
+        let unit = places[0].unit(reading.layout(false));
+        Ok(DetailedOutcome { outcome, reading, unit, regions: &self.regions })
     }
 
     /// Runs on a GPU, in the order of `stream`, without waiting for it. The run reads what work that was submitted to

@@ -34,8 +34,8 @@ pub struct ClassReading {
     limits: ClassLimits,
     /// True if the function of the scores is set.
     has_activation: bool,
-    /// For each output.
-    quiet: Vec<Quiet>,
+    /// For each output, with the id of its tensor.
+    quiet: Vec<(String, Quiet)>,
 }
 
 /// The images until the first with a class of an output.
@@ -85,7 +85,8 @@ impl ClassReading {
             let found = ClassFinding::Ignored { ignored: list(classifier.ignored()) };
             notices.push(notice(0, list(&read), found));
         }
-        let quiet = vec![Quiet::default(); classifier.outputs().len()];
+        let id = |output: &ClassOutput| facts.tensors[output.tensor].id.to_owned();
+        let quiet = classifier.outputs().iter().map(|it| (id(it), Quiet::default())).collect();
         let has_activation = settings.options.score_activation.is_some();
         let limits = ClassLimits::new(params);
         (Self { classifier, limits, has_activation, quiet }, notices)
@@ -133,7 +134,7 @@ impl ClassReading {
         let first = found.len();
         let evidence = self.classifier.classify(output, tensor, self.limits, found);
         let evidence = evidence.map_err(EngineError::from)?;
-        let quiet = &mut self.quiet[output];
+        let (_, quiet) = &mut self.quiet[output];
         quiet.is_over |= found.len() > first;
         quiet.images += 1;
         let finding = match evidence {
@@ -157,34 +158,28 @@ impl ClassReading {
         let found = finding.map(|finding| notice(output, tensor.to_string(), finding));
         let mut notices: Vec<Notice> = found.into_iter().collect();
         if is_over(&mut quiet.since, now, QUIET, quiet.images) {
-            notices.extend(self.end_quiet(output, tensor.id));
+            notices.extend(self.end_quiet(output));
         }
         Ok(Classified { is_finite, notices })
     }
 
     pub(super) fn restart_clock(&mut self) {
-        self.quiet.iter_mut().for_each(|quiet| quiet.since = None);
+        self.quiet.iter_mut().for_each(|(_, quiet)| quiet.since = None);
     }
 
-    /// `ids` are the tensors' ids.
-    pub(super) fn finish<'a>(&mut self, id: impl Fn(usize) -> &'a str) -> Vec<Notice> {
-        let outputs = 0..self.quiet.len();
-        let end = |output: usize| {
-            let tensor = self.classifier.outputs()[output].tensor;
-            self.end_quiet(output, id(tensor))
-        };
-        outputs.filter_map(end).collect()
+    pub(super) fn finish(&mut self) -> Vec<Notice> {
+        (0..self.quiet.len()).filter_map(|output| self.end_quiet(output)).collect()
     }
 
-    /// The notice that no image had a class of an output, whose tensor has this id; returned once.
-    fn end_quiet(&mut self, output: usize, id: &str) -> Option<Notice> {
-        let quiet = &mut self.quiet[output];
+    /// The notice that no image had a class of an output; returned once.
+    fn end_quiet(&mut self, output: usize) -> Option<Notice> {
+        let (id, quiet) = &mut self.quiet[output];
         let images = quiet.images;
         let best = quiet.best.filter(|_| !quiet.is_over)?;
         quiet.is_over = true;
         let threshold = self.limits.threshold;
         let finding = ClassFinding::Silence { images, best, threshold };
-        Some(notice(output, id.to_owned(), finding))
+        Some(notice(output, id.clone(), finding))
     }
 }
 

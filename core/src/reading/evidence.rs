@@ -100,7 +100,7 @@ pub(crate) struct Evidence {
     rejected: usize,
     survivors: usize,
     /// The number of frames with candidates or rejected anchors.
-    images: usize,
+    pub images: usize,
     /// The greatest number of survivors in any frame.
     most_survivors: usize,
     greatest_score: f32,
@@ -183,11 +183,6 @@ impl Evidence {
     /// Returns whether no anchor became a candidate or was rejected, as in frames without objects.
     pub fn is_empty(&self) -> bool {
         self.candidates == 0 && self.rejected == 0
-    }
-
-    /// The number of frames with candidates or rejected anchors.
-    pub fn images(&self) -> usize {
-        self.images
     }
 
     /// Returns true if no other frame has to be seen to judge. A single frame can have hundreds of candidates.

@@ -54,6 +54,7 @@ fn check_decoder(choice: &Choice, facts: &Facts<'_>, options: Options) -> Option
     let &Facts { tensors, family, .. } = facts;
     let Choice { layout, reason, .. } = choice;
     let decoder = choice.decoder.name();
+    let tensor = || tensors[layout.groups[0].boxes.tensor].to_string();
     // It is not known of every model whether it selects the detections itself.
     let is_of = |family: &ModelFamily| {
         family.has_decoder(decoder)
@@ -79,23 +80,20 @@ fn check_decoder(choice: &Choice, facts: &Facts<'_>, options: Options) -> Option
         is_confirmed && (classes > 1 || *reason == Reason::Id || options.num_classes == 1);
     if let Some(other) = misread::few_rows(choice).filter(|other| !is_certain && is_read(other)) {
         let rows = layout.anchors();
-        let tensor = tensors[layout.groups[0].boxes.tensor].to_string();
-        return Some(Finding::FewRows { decoder, tensor, rows, classes, other });
+        return Some(Finding::FewRows { decoder, tensor: tensor(), rows, classes, other });
     }
     if is_confirmed {
         return None;
     }
-    let tensor = || tensors[layout.groups[0].boxes.tensor].to_string();
     if layout.has_rows_without_objectness() && layout.score.components == 81 {
         return Some(Finding::CocoColumns { decoder, tensor: tensor() });
     }
     if !misread::may_be_end_to_end(choice, options) {
         return None;
     }
-    let tensor = tensor();
     // RT-DETR has centers and sizes in such rows, too.
     let other = if decoder == "detr" { "detr-end2end" } else { "end2end" };
-    Some(Finding::SixColumns { decoder, tensor, classes, other })
+    Some(Finding::SixColumns { decoder, tensor: tensor(), classes, other })
 }
 
 /// Looks for score thresholds that no probability can reach.

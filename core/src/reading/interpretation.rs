@@ -11,7 +11,7 @@ use crate::engine::Params;
 use crate::wording::Setting;
 
 /// The meaning of the tensors. The evidence against one counts for readings with an equal one.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) struct Interpretation {
     /// The decoder.
     pub decoder: &'static Decoder,

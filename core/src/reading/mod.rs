@@ -237,7 +237,7 @@ impl Reading {
     pub fn finish(&mut self) -> Vec<Notice> {
         match &mut self.output {
             Output::Boxes(reading) => reading.watch.finish(),
-            Output::Classes(reading) => reading.finish(|tensor| self.tensors.id(tensor)),
+            Output::Classes(reading) => reading.finish(),
         }
     }
 }

@@ -36,11 +36,6 @@ impl Signatures {
             && self.0.iter().zip(tensors).all(|(known, tensor)| known.id == tensor.id)
     }
 
-    /// The id of the tensor with this index.
-    pub(super) fn id(&self, tensor: usize) -> &str {
-        &self.0[tensor].id
-    }
-
     /// Takes the signatures of these tensors. Does not allocate if their ids are known.
     pub fn set(&mut self, tensors: &[TensorView<'_>]) {
         self.0.resize_with(tensors.len(), Signature::default);

@@ -100,7 +100,7 @@ impl Watch {
         if self.evidence.is_empty() {
             return notices;
         }
-        if is_over(&mut self.since, now, EVIDENCE, self.evidence.images()) {
+        if is_over(&mut self.since, now, EVIDENCE, self.evidence.images) {
             notices.extend(self.judge());
         } else if self.evidence.is_much() {
             let found = self.evidence.check(&self.interpretation).map(Notice);

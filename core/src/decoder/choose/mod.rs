@@ -266,8 +266,14 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
         None => {
             let can_fit = |decoder: &&'static Decoder| {
                 let name = decoder.name();
+                // These read the tensors if a setting is made.
+                let needs_setting = |error: &LayoutError| match error {
+                    LayoutError::ModelSize { decoder, .. }
+                    | LayoutError::Keypoints { decoder, .. } => *decoder == name,
+                    _ => false,
+                };
                 fits.iter().any(|fit| fit.decoder.name() == name)
-                    || errors.iter().any(|error| needs_setting(error) == Some(name))
+                    || errors.iter().any(needs_setting)
             };
             match Offers::find(tensors, decoders().iter().copied().filter(can_fit), options) {
                 Some(offers) if !fits.is_empty() => {
@@ -276,16 +282,6 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
                 _ => Err(no_fit(tensors, None, errors)),
             }
         }
-    }
-}
-
-/// The decoder that reads the tensors if a setting is made.
-fn needs_setting(error: &LayoutError) -> Option<&'static str> {
-    match error {
-        LayoutError::ModelSize { decoder, .. } | LayoutError::Keypoints { decoder, .. } => {
-            Some(*decoder)
-        }
-        _ => None,
     }
 }
 

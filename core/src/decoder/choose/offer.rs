@@ -109,10 +109,6 @@ impl Offers {
         let labels = labels.filter(|_| is_contradicted);
         (!offers.is_empty()).then_some(Self { offers, contradicted, labels })
     }
-
-    fn has(&self, decoder: &str) -> bool {
-        self.offers.iter().any(|offer| offer.decoder == decoder)
-    }
 }
 
 impl Offer {
@@ -225,7 +221,7 @@ impl fmt::Display for Offers {
         if let Some(labels) = self.labels {
             write!(f, " (there are {labels} labels: correct {})", Setting::Labels)?;
         }
-        if self.has("yolox") {
+        if self.offers.iter().any(|offer| offer.decoder == "yolox") {
             f.write_str(
                 " (yolov5 and yolox read decoded boxes, YOLOX exported with --decode_in_inference; yolox-raw and \
                  yolov5-raw read others)",

@@ -306,11 +306,10 @@ impl Description<'static> {
     }
 
     fn is_normalized(&self, tensor: &TensorView<'_>, options: Options) -> bool {
-        match self.anchors.levels {
-            Levels::None => options.coordinates.normalized(self.boxes.normalized, tensor),
-            // With a grid, boxes have the grid's unit.
-            Levels::Strides(_) | Levels::Cells(_) => self.boxes.normalized,
-        }
+        // With a grid, boxes have the grid's unit.
+        let has_grid = self.anchors.levels != Levels::None;
+        let normalized = self.boxes.normalized;
+        if has_grid { normalized } else { options.coordinates.normalized(normalized, tensor) }
     }
 }
 

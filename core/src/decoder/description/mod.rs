@@ -43,8 +43,10 @@ pub struct Description<'a> {
     /// The expected shapes, for errors.
     pub(super) expected: &'a str,
     about: Option<&'a str>,
-    label: Option<&'a str>,
-    values: Scores,
+    /// The name of class 0, if the text has it.
+    pub(super) label: Option<&'a str>,
+    /// The meaning of the scores.
+    pub(super) values: Scores,
     tensors: Vec<TensorRule<'a>>,
     anchors: AnchorRule,
     /// True if the strides follow from the tensors.
@@ -197,16 +199,6 @@ impl<'a> Description<'a> {
     /// The name in messages.
     pub fn name(&self) -> &'a str {
         self.name
-    }
-
-    /// The name of class 0, if the text has it.
-    pub fn label(&self) -> Option<&'a str> {
-        self.label
-    }
-
-    /// Returns the meaning of the scores.
-    pub fn values(&self) -> Scores {
-        self.values
     }
 
     /// Returns true if a shape leaves a number open other than the number of classes.

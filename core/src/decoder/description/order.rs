@@ -35,9 +35,7 @@ impl<'a> Description<'a> {
 
     /// True if another description has these shapes of tensors.
     pub(in crate::decoder) fn has_shapes_of(&self, other: &Self) -> bool {
-        let shapes = |it: &'_ Self| -> Vec<Vec<Pattern>> {
-            it.tensors.iter().map(|tensor| tensor.shapes.clone()).collect()
-        };
-        shapes(self) == shapes(other)
+        let of_other = other.tensors.iter().map(|tensor| &tensor.shapes);
+        self.tensors.iter().map(|tensor| &tensor.shapes).eq(of_other)
     }
 }

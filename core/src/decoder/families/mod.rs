@@ -15,12 +15,15 @@ use super::{Decoder, Groups, ModelTask, boxes};
 /// The decoders, in the order in which tensor ids are compared, and in which messages list them. A family has one text
 /// for each form of its output, forms with more tensors first.
 const ENTRIES: &[Family] = &[
-    family(&[include_str!("windows.layout")]).alone(),
+    Family { is_alone: true, ..family(&[include_str!("windows.layout")]) },
     // No text describes its output.
-    family(&[]).with_usual_ids(),
+    Family { has_usual_ids: true, ..family(&[]) },
     family(&[include_str!("yolov5.layout")]).with_group_for_each_id(),
     // No other family has five rows, and the models for COCO have 80 classes.
-    family(&[include_str!("yolov8.layout")]).with_group_for_each_id().chosen_by_shape(&[1, 80]),
+    Family {
+        unambiguous: &[1, 80],
+        ..family(&[include_str!("yolov8.layout")]).with_group_for_each_id()
+    },
     family(&[include_str!("ultraface.layout")])
         .with_groups(&["ultra-lightweight-face-detection-rfb-320-v1-variant-1-out"]),
     family(&[include_str!("yolox.layout")]).with_group_for_each_id(),
@@ -123,18 +126,6 @@ const fn family(texts: &'static [&'static str]) -> Family {
 }
 
 impl Family {
-    const fn alone(self) -> Self {
-        Self { is_alone: true, ..self }
-    }
-
-    const fn with_usual_ids(self) -> Self {
-        Self { has_usual_ids: true, ..self }
-    }
-
-    const fn chosen_by_shape(self, unambiguous: &'static [usize]) -> Self {
-        Self { unambiguous, ..self }
-    }
-
     const fn with_group_for_each_id(self) -> Self {
         Self { groups: Groups::EachId, ..self }
     }
