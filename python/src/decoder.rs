@@ -490,8 +490,8 @@ fn enqueue<'py>(
         // SAFETY: the memory was allocated for such a result, and its owner frees it in the order of the stream.
         unsafe { nms.enqueue_to(&views(sources), foreign(stream), memory) }
     })?;
-    let room = if room == 0 { outcome.capacity() } else { room };
-    let rows = Rows { images: outcome.groups(), room, components: outcome.column_components() };
+    let room = if room == 0 { outcome.capacity } else { room };
+    let rows = Rows { images: outcome.groups, room, components: outcome.column_components };
     let memory = match provided {
         Some(provided) => provided?.0,
         None => {
