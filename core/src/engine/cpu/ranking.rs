@@ -2,33 +2,31 @@
 //! Candidates sorted by rank.
 //!
 //! In: candidates in the order of their anchors. Out: 64-bit keys in descending rank, with the
-//! score in the upper half and the candidate's index in the lower half. Up to [`MAX_BUCKETS`]
-//! candidates are sorted by bucket sort followed by insertion sort, which takes O(n) if the scores
-//! are spread evenly. A least-significant-digit radix sort is used if there are more candidates, or
-//! too many in one bucket. If only the highest-ranked candidates may be needed, buckets are sorted
-//! when their keys are read.
+//! score in the upper half and the candidate's index in the lower half. Keys are moved to buckets, and a bucket is sorted
+//! when its keys are read, which takes O(n) in all if the scores are spread evenly. Many keys that are all needed take less
+//! time with a least-significant-digit radix sort.
 
 use super::super::Detection;
 use crate::functions::order;
 
-/// The greatest number of candidates that are sorted with buckets. The number of buckets is about
-/// equal.
+/// The greatest number of buckets. Otherwise it is about the number of candidates.
 const MAX_BUCKETS: usize = 4096;
-/// The greatest number of candidates in a bucket; the cost of insertion sort is quadratic in it.
-const MAX_PER_BUCKET: u32 = 16;
+/// Up to this number of keys, buckets take less time than a radix sort.
+const MAX_BUCKETED: usize = 2 * MAX_BUCKETS;
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 32 / DIGIT_BITS as usize;
 const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
-
 /// Sorts candidates by rank, and reuses its buffers.
 #[derive(Debug, Default)]
 pub(super) struct Ranking {
-    /// In the upper half a number that is lower for higher scores, which are never minus zero; in the lower half the
-    /// candidate's index.
+    /// In the upper half a number that is lower for higher scores, which are never minus zero; in the lower half the candidate's
+    /// index.
     keys: Vec<u64>,
     scratch: Vec<u64>,
     /// The number of keys in each bucket, then the index after the last one.
     counts: Vec<u32>,
+    /// The number of keys to return.
+    end: usize,
     /// The number of keys that [`next`](Self::next) has returned.
     read: usize,
     /// The number of keys that are sorted.
@@ -58,7 +56,7 @@ impl Ranking {
     #[inline(always)]
     pub fn top(&mut self, candidates: &[Detection], count: usize) -> &[u64] {
         self.begin(candidates, count, true);
-        &self.keys
+        self.next(count)
     }
 
     /// Ranks candidates for [`next`](Self::next), which returns the keys of
@@ -69,25 +67,19 @@ impl Ranking {
         self.keys.clear();
         self.keys.extend(candidates.iter().enumerate().map(key));
         (self.read, self.sorted, self.bucket) = (0, 0, 0);
-        if count < self.keys.len() {
-            self.keys.select_nth_unstable(count);
-            self.keys.truncate(count);
-            // The selection does not preserve the order of the keys.
-            self.keys.sort_unstable();
-        } else if !needs_all {
-            let buckets = self.count_by_bucket();
-            scatter(&mut self.keys, &mut self.scratch, &mut self.counts, |key| buckets.of(key));
-            return;
-        } else if !self.bucket_sort() {
+        self.end = self.keys.len().min(count);
+        if needs_all && self.end > MAX_BUCKETED {
             self.radix_sort();
+            self.sorted = self.end;
+        } else {
+            self.fill_buckets();
         }
-        self.sorted = self.keys.len();
     }
 
     /// The next keys in descending rank, at most `most`; none if all were returned.
     #[inline(always)]
     pub fn next(&mut self, most: usize) -> &[u64] {
-        let end = self.keys.len().min(self.read + most);
+        let end = self.end.min(self.read + most);
         if self.sorted < end {
             self.sort_buckets(end);
         }
@@ -97,20 +89,17 @@ impl Ranking {
 
     /// Sorts further buckets, until at least `count` keys are sorted.
     fn sort_buckets(&mut self, count: usize) {
-        let (start, mut is_even) = (self.sorted, true);
         while self.sorted < count {
             let end = self.counts[self.bucket] as usize;
-            is_even &= end - self.sorted <= MAX_PER_BUCKET as usize;
+            self.keys[self.sorted..end].sort_unstable();
             (self.sorted, self.bucket) = (end, self.bucket + 1);
         }
-        let keys = &mut self.keys[start..self.sorted];
-        if is_even { insertion_sort(keys) } else { keys.sort_unstable() }
     }
 
-    /// Counts the keys of each bucket.
+    /// Moves the keys to the order of their buckets. Keys of one bucket stay in order.
     #[inline(always)]
-    fn count_by_bucket(&mut self) -> KeyBuckets {
-        let Self { keys, counts, .. } = self;
+    fn fill_buckets(&mut self) {
+        let Self { keys, scratch, counts, .. } = self;
         let (low, high) = keys.iter().fold((u32::MAX, 0), |(low, high), &key| {
             let upper = (key >> 32) as u32;
             (low.min(upper), high.max(upper))
@@ -121,23 +110,7 @@ impl Ranking {
         counts.clear();
         counts.resize(count, 0);
         keys.iter().for_each(|&key| counts[buckets.of(key)] += 1);
-        buckets
-    }
-
-    /// Sorts by bucket, then by insertion. Returns `false`, and leaves the keys unchanged, if there
-    /// are too many keys in total or in one bucket.
-    #[inline(always)]
-    fn bucket_sort(&mut self) -> bool {
-        if self.keys.len() > MAX_BUCKETS {
-            return false;
-        }
-        let buckets = self.count_by_bucket();
-        if self.counts.iter().any(|&count| count > MAX_PER_BUCKET) {
-            return false;
-        }
-        scatter(&mut self.keys, &mut self.scratch, &mut self.counts, |key| buckets.of(key));
-        insertion_sort(&mut self.keys);
-        true
+        scatter(keys, scratch, counts, |key| buckets.of(key));
     }
 
     /// Sorts by the upper halves, digit by digit. The lower halves are already in ascending order.
@@ -159,19 +132,6 @@ impl Ranking {
                 scatter(&mut self.keys, &mut self.scratch, counts, |key| digit(key, index));
             }
         }
-    }
-}
-
-#[inline(always)]
-fn insertion_sort(keys: &mut [u64]) {
-    for i in 1..keys.len() {
-        let key = keys[i];
-        let mut slot = i;
-        while slot > 0 && keys[slot - 1] > key {
-            keys[slot] = keys[slot - 1];
-            slot -= 1;
-        }
-        keys[slot] = key;
     }
 }
 
