@@ -48,17 +48,6 @@ pub const LAYER_SIZE: usize = 72;
 /// The maximum number of dimensions of a layer, not counting the batch dimension (`NVDSINFER_MAX_DIMS`).
 pub const MAX_DIMS: usize = 8;
 
-/// A field of a structure, by its names in DeepStream's headers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StructureField {
-    /// The name of the structure.
-    pub structure: &'static str,
-    /// The name of the field.
-    pub name: &'static str,
-    /// The offset of the field in bytes.
-    pub offset: usize,
-}
-
 /// Declares the offsets of the fields whose offset is equal in all versions, and a list of these fields.
 macro_rules! fields {
     ($($(#[$doc:meta])* $module:ident: $structure:literal {
@@ -78,10 +67,9 @@ macro_rules! fields {
             )+
         })+
 
-        /// The fields that have one offset in all versions.
-        pub const FIELDS: &[StructureField] = &[
-            $($(StructureField { structure: $structure, name: $name, offset: $offset },)+)+
-        ];
+        /// The fields that have one offset in all versions: the names of structure and field in DeepStream's headers, and the
+        /// offset in bytes.
+        pub const FIELDS: &[(&str, &str, usize)] = &[$($(($structure, $name, $offset),)+)+];
     };
 }
 
@@ -405,24 +393,6 @@ impl StructureLayout {
     /// Returns the versions with this layout as text.
     pub fn versions(&self) -> String {
         Version::range(self.first, self.last)
-    }
-
-    /// All fields that this layout has, including [`FIELDS`].
-    pub fn fields(&self) -> impl Iterator<Item = StructureField> {
-        let field = |structure, name, offset: Option<usize>| {
-            offset.map(|offset| StructureField { structure, name, offset })
-        };
-        let (tensor, object) = ("NvDsInferTensorMeta", "NvDsObjectMeta");
-        let own = [
-            field(tensor, "maintain_aspect_ratio", self.maintain_aspect_ratio.map(|it| it.offset)),
-            field(tensor, "symmetric_padding", self.symmetric_padding.map(|it| it.offset)),
-            field("NvOSD_RectParams", "rotation_angle", self.rotation_angle.map(|it| it.offset)),
-            field(object, "mask_params", Some(self.object_mask.offset)),
-            field(object, "text_params", Some(self.object_text.offset)),
-            field(object, "obj_label", Some(self.object_label.offset)),
-            field(object, "obj_user_meta_list", Some(self.object_user_metas.offset)),
-        ];
-        FIELDS.iter().copied().chain(own.into_iter().flatten())
     }
 }
 

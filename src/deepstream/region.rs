@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch, MAX_LIST, type_of};
 use super::found_object::ObjectMeta;
-use super::layout::{StructureField, batch, rect, user};
+use super::layout::{batch, rect, user};
 use super::object::RECT;
 use super::record::{Field, List, Record};
 
@@ -23,7 +23,7 @@ pub const REGIONS: usize = 32;
 pub enum Region {}
 
 /// `NvDsRoiMeta::roi`, with which the structure begins.
-const ROI: Field<Region, rect::S> = Field::new(0);
+pub const ROI: Field<Region, rect::S> = Field::new(0);
 
 /// The structures of regions of interest in some versions.
 #[derive(Debug, PartialEq)]
@@ -32,31 +32,16 @@ pub struct RegionLayout {
     pub batch_meta: i32,
     /// The size of an `NvDsRoiMeta`.
     pub size: usize,
-    pub(super) frame: Field<Region, *mut c_void>,
-    /// For x and y.
-    pub(super) scale_ratio: [Field<Region, f64>; 2],
-    /// For x and y.
-    pub(super) offset: [Field<Region, f64>; 2],
-    pub(super) user_metas: Field<Region, List<user::S>>,
-    pub(super) object: Field<Region, *mut c_void>,
-}
-
-impl RegionLayout {
-    /// The fields of an `NvDsRoiMeta`.
-    pub fn fields(&self) -> impl Iterator<Item = StructureField> {
-        [
-            ("roi", ROI.offset),
-            ("frame_meta", self.frame.offset),
-            ("scale_ratio_x", self.scale_ratio[0].offset),
-            ("scale_ratio_y", self.scale_ratio[1].offset),
-            ("offset_left", self.offset[0].offset),
-            ("offset_top", self.offset[1].offset),
-            ("roi_user_meta_list", self.user_metas.offset),
-            ("object_meta", self.object.offset),
-        ]
-        .into_iter()
-        .map(|(name, offset)| StructureField { structure: "NvDsRoiMeta", name, offset })
-    }
+    /// `frame_meta`.
+    pub frame: Field<Region, *mut c_void>,
+    /// `scale_ratio_x` and `scale_ratio_y`.
+    pub scale_ratio: [Field<Region, f64>; 2],
+    /// `offset_left` and `offset_top`.
+    pub offset: [Field<Region, f64>; 2],
+    /// `roi_user_meta_list`.
+    pub user_metas: Field<Region, List<user::S>>,
+    /// `object_meta`.
+    pub object: Field<Region, *mut c_void>,
 }
 
 /// A region of interest, `NvDsRoiMeta`.

@@ -48,8 +48,11 @@ macro_rules! settings {
                         let range = $crate::settings!(@option $($range)?);
                         Kind::spec(settings.$member, name, Text::$when($nick, $blurb), range)
                     },
-                    get: |settings| Kind::get(&settings.$member),
-                    set: |settings, value| Kind::set(&mut settings.$member, value),
+                    get: |settings| gst::glib::value::ToValue::to_value(&settings.$member),
+                    set: |settings, value| {
+                        settings.$member =
+                            value.get().expect("GObject passes values of the property's type");
+                    },
                 }
             }),*];
         }
@@ -138,19 +141,6 @@ impl Text {
 pub trait Kind: ToValue + for<'v> glib::value::FromValue<'v> {
     /// The specification of a property, with this value as the default; the range is for numbers.
     fn spec(self, name: &str, text: Text, range: Option<RangeInclusive<Self>>) -> glib::ParamSpec;
-
-    /// The value.
-    fn get(&self) -> glib::Value {
-        self.to_value()
-    }
-
-    /// Replaces the value.
-    ///
-    /// # Panics
-    /// If `value` has another type.
-    fn set(&mut self, value: &glib::Value) {
-        *self = value.get().expect("GObject passes values of the property's type");
-    }
 }
 
 /// Implements [`Kind`] for a type, by the builder of its specification.

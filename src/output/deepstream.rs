@@ -35,23 +35,8 @@ pub(crate) struct Task {
     pub place: TensorPlace,
 }
 
-/// The colors of objects by class.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct ClassColors {
-    /// The colors of classes that are not in `classes`.
-    pub all: ObjectColors,
-    /// The colors of the first classes.
-    pub classes: Vec<ObjectColors>,
-}
-
-impl ClassColors {
-    fn get(&self, class: u32) -> &ObjectColors {
-        self.classes.get(class as usize).unwrap_or(&self.all)
-    }
-}
-
 /// Adds the objects of each frame, in the order of its regions, and removes tensors, all while the batch's
-/// lock is held. `frames` are in the order of the batch's list.
+/// lock is held. `frames` are in the order of the batch's list. `colors` returns the colors of a class.
 ///
 /// # Errors
 /// If the metadata is damaged, or if DeepStream does not return an object.
@@ -59,7 +44,7 @@ pub(crate) fn attach<'r>(
     batch: BatchMeta<'_>,
     frames: impl IntoIterator<Item = (FrameId, DetailedRegions<'r>)>,
     labels: &mut Labels,
-    colors: &ClassColors,
+    colors: impl Fn(u32) -> ObjectColors,
     task: Task,
 ) -> Result<(), DeepStreamError> {
     let batch = batch.lock();
@@ -77,7 +62,7 @@ pub(crate) fn attach<'r>(
             }
             for region in regions.iter() {
                 let parent = parent_of(region, &parents);
-                let colors = *colors.get(region.region.class);
+                let colors = colors(region.region.class);
                 let object = object(&batch, id.size, region, labels, task.unique_id);
                 let object = NewObject { colors, ..object };
                 match region.mask {

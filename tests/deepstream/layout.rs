@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::Command;
 
 use gstnmsfilter::deepstream::layout::{
-    DATA_TYPES, FRAME_META, LABEL_SIZE, LAYOUTS, MAX_DIMS, OBJECT_META, StructureLayout,
+    DATA_TYPES, FIELDS, FRAME_META, LABEL_SIZE, LAYOUTS, MAX_DIMS, OBJECT_META, StructureLayout,
     TENSOR_OUTPUT_META, UNTRACKED_OBJECT_ID, USER_META, Version, element_type,
 };
-use gstnmsfilter::deepstream::region::REGIONS;
+use gstnmsfilter::deepstream::region::{REGIONS, ROI};
 
 use crate::libraries::{VERSIONS, nvidia_headers};
 use crate::support::project;
@@ -28,12 +28,21 @@ fn assertions(layout: &StructureLayout) -> String {
         )
         .unwrap();
     };
-    let mut count = 0;
-    for field in layout.fields() {
-        equal(&format!("offsetof({}, {})", field.structure, field.name), field.offset as u64);
-        count += 1;
+    assert!(FIELDS.len() > 50, "{} fields", FIELDS.len());
+    let (tensor, object) = ("NvDsInferTensorMeta", "NvDsObjectMeta");
+    let own = [
+        (tensor, "maintain_aspect_ratio", layout.maintain_aspect_ratio.map(|it| it.offset)),
+        (tensor, "symmetric_padding", layout.symmetric_padding.map(|it| it.offset)),
+        ("NvOSD_RectParams", "rotation_angle", layout.rotation_angle.map(|it| it.offset)),
+        (object, "mask_params", Some(layout.object_mask.offset)),
+        (object, "text_params", Some(layout.object_text.offset)),
+        (object, "obj_label", Some(layout.object_label.offset)),
+        (object, "obj_user_meta_list", Some(layout.object_user_metas.offset)),
+    ];
+    let own = own.into_iter().filter_map(|(structure, name, at)| Some((structure, name, at?)));
+    for (structure, name, offset) in FIELDS.iter().copied().chain(own) {
+        equal(&format!("offsetof({structure}, {name})"), offset as u64);
     }
-    assert!(count > 50, "{count} fields");
     for (name, number) in [
         ("NVDS_FRAME_META", FRAME_META),
         ("NVDS_OBJ_META", OBJECT_META),
@@ -56,8 +65,17 @@ fn assertions(layout: &StructureLayout) -> String {
     equal("sizeof(NvBufSurface)", layout.surface_size as u64);
     equal("sizeof(NvBufSurfaceParams)", layout.surface_params_size as u64);
     if let Some(regions) = &layout.regions {
-        for field in regions.fields() {
-            equal(&format!("offsetof(NvDsRoiMeta, {})", field.name), field.offset as u64);
+        for (name, offset) in [
+            ("roi", ROI.offset),
+            ("frame_meta", regions.frame.offset),
+            ("scale_ratio_x", regions.scale_ratio[0].offset),
+            ("scale_ratio_y", regions.scale_ratio[1].offset),
+            ("offset_left", regions.offset[0].offset),
+            ("offset_top", regions.offset[1].offset),
+            ("roi_user_meta_list", regions.user_metas.offset),
+            ("object_meta", regions.object.offset),
+        ] {
+            equal(&format!("offsetof(NvDsRoiMeta, {name})"), offset as u64);
         }
         equal("sizeof(NvDsRoiMeta)", regions.size as u64);
         equal("NVDS_PREPROCESS_BATCH_META", regions.batch_meta as u64);

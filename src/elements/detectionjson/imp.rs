@@ -38,7 +38,7 @@ pub struct DetectionJson {
 }
 
 /// The data that exists from start to stop.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     source: Option<String>,
     tags: Option<Box<RawValue>>,
@@ -79,12 +79,7 @@ impl State {
             )?),
             source: settings.source,
             add_empty_results: settings.add_empty_results,
-            caps: None,
-            frames: 0,
-            files: Files::default(),
-            file: None,
-            had_tensors: false,
-            text: Vec::new(),
+            ..Self::default()
         })
     }
 

@@ -65,8 +65,11 @@ impl Session {
                 let (add_objects, remove_tensors) = (kinds.contains(Kinds::NVDS), !keep_tensors);
                 let task = Task { unique_id, add_objects, remove_tensors, place };
                 if let Some(batch) = batches.batch_meta(buffer) {
+                    let nvinfer = model.settings().nvinfer.clone();
+                    let colors = |class| nvinfer.as_ref().map(|config| config.colors(class));
+                    let colors = |class| colors(class).unwrap_or_default();
                     let (frames, labels) = (regions.frames(), &mut model.labels);
-                    deepstream::attach(batch, frames, labels, &self.colors, task)
+                    deepstream::attach(batch, frames, labels, colors, task)
                         .map_err(InputError::from)?;
                 }
                 if all_frames > 1 {
@@ -76,8 +79,8 @@ impl Session {
                 if place != TensorPlace::Frames
                     && let Some(batch) = batches.batch_meta(buffer)
                 {
-                    let objects = object_parent::objects(batch, frame).map_err(InputError::from)?;
-                    with_ids = object_parent::with_ids(buffer, &objects, found.regions);
+                    with_ids = object_parent::with_ids(batch, buffer, frame, found.regions)
+                        .map_err(InputError::from)?;
                     found = DetailedRegions { regions: &with_ids, ..found };
                 }
                 output::attach(buffer, frame.size, found, &mut model.labels, mask_buffers, kinds)?;

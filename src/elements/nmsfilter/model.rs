@@ -33,6 +33,7 @@ use nmsfilter_core::reading::{BoxReading, ClassReading, Notice, Output, Reading}
 use nmsfilter_core::tensor::TensorView;
 
 /// A model, its settings, and how its tensors are read.
+#[derive(Default)]
 pub(super) struct Model {
     pub labels: Labels,
     /// The index of the model among those of the element.
@@ -44,9 +45,7 @@ pub(super) struct Model {
     pub info: ModelInfo,
     /// The properties' values that were stored last.
     properties: Settings,
-    /// The configuration of nvinfer, which applies where a property was not set.
-    nvinfer: Option<Arc<NvinferConfig>>,
-    /// The settings in force. Once a frame is decoded, they are always valid for the stream.
+    /// The settings in force, with the configuration of nvinfer, which applies where a property was not set. Once a frame is decoded, they are always valid for the stream.
     settings: Settings,
     /// Settings that were set later and are not in force.
     pending: Option<PendingSettings>,
@@ -103,26 +102,13 @@ impl PendingSettings {
 impl Model {
     pub fn new(labels: Labels, properties: Settings, nvinfer: Option<Arc<NvinferConfig>>) -> Self {
         let settings = properties.with_nvinfer(nvinfer.as_ref());
-        Self {
-            properties,
-            nvinfer,
-            labels,
-            index: 0,
-            stream: None,
-            caps: None,
-            info: ModelInfo::default(),
-            settings,
-            pending: None,
-            reading: None,
-            is_stale: false,
-            decoded: false,
-        }
+        Self { labels, properties, settings, ..Self::default() }
     }
 
     /// The model of the element with this index, for tensors of a stream.
     pub fn of_stream(&self, index: usize, stream: u32) -> Self {
-        let (properties, nvinfer) = (self.properties.clone(), self.nvinfer.clone());
-        let model = Self::new(self.labels.of_file(), properties, nvinfer);
+        let nvinfer = self.settings.nvinfer.clone();
+        let model = Self::new(self.labels.of_file(), self.properties.clone(), nvinfer);
         Self { index, stream: Some(stream), ..model }
     }
 
@@ -138,7 +124,7 @@ impl Model {
             return;
         }
         self.properties = properties.clone();
-        let settings = properties.with_nvinfer(self.nvinfer.as_ref());
+        let settings = properties.with_nvinfer(self.settings.nvinfer.as_ref());
         let latest = self.pending.as_ref().map_or(&self.settings, |pending| &pending.settings);
         if *latest != settings {
             let previous = self.pending.take().map(|it| (it.rejected_since, it.last_warning));

@@ -33,7 +33,6 @@ use crate::input::inference_mark;
 use crate::input::region::TensorRegion;
 use crate::input::selection::{Selection, SetReader};
 use crate::input::source::{FrameTensors, ImageFrame, Images};
-use crate::output::deepstream::ClassColors;
 use crate::output::{Labels, MaskBuffers};
 use nmsfilter_core::engine::Engine;
 
@@ -50,8 +49,6 @@ pub(super) struct Session {
     /// batches of DeepStream; its model can change from buffer to buffer. Each further one is for one model of the frames of
     /// a batch of GStreamer's analytics library, whose streams can have different models.
     pub(super) models: Vec<Model>,
-    /// The colors of DeepStream's objects.
-    pub(super) colors: ClassColors,
     /// The reader of DeepStream's batches.
     pub(super) batches: deepstream::Reader,
     /// The reader of all other tensors.
@@ -72,12 +69,10 @@ impl Session {
         settings: Settings,
         nvinfer: Option<Arc<NvinferConfig>>,
     ) -> Self {
-        let colors = nvinfer.as_ref().map(|config| config.colors()).unwrap_or_default();
         let selection = Selection::new(settings.tensors_from.as_deref());
         Self {
             decoder: FrameDecoder::new(engine),
             models: vec![Model::new(labels, settings, nvinfer)],
-            colors,
             batches,
             tensor_sets: SetReader::new(selection),
             caps: None,

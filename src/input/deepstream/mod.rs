@@ -218,8 +218,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Returns the metadata of `buffer`, for writing.
-    pub fn batch_meta<'a>(&'a self, buffer: &'a mut gst::BufferRef) -> Option<BatchMeta<'a>> {
+    /// Returns the metadata of `buffer`, which has been read before. Who changes it must have borrowed the buffer exclusively.
+    pub fn batch_meta<'a>(&'a self, buffer: &'a gst::BufferRef) -> Option<BatchMeta<'a>> {
         // There cannot be an error, because the structures have been known since the buffer was read.
         self.deepstream.batch(buffer).ok()?
     }

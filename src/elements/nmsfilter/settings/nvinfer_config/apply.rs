@@ -11,18 +11,12 @@ use super::attributes::Attributes;
 use crate::deepstream::ObjectColors;
 use crate::elements::nmsfilter::enums::{Decoder, Method, NmsFilterLetterbox};
 use crate::elements::nmsfilter::settings::Settings;
-use crate::output::deepstream::ClassColors;
 
 impl NvinferConfig {
-    /// The colors of objects.
-    pub fn colors(&self) -> ClassColors {
-        let of = |attributes: Attributes| ObjectColors {
-            border: attributes.border.unwrap_or(ObjectColors::default().border),
-            background: attributes.background,
-        };
-        let count = self.classes.keys().next_back().map_or(0, |last| last + 1);
-        let classes = (0..count).map(|class| of(self.of(class))).collect();
-        ClassColors { all: of(self.all), classes }
+    /// The colors of objects of a class.
+    pub fn colors(&self, class: u32) -> ObjectColors {
+        let Attributes { border, background, .. } = self.of(class as usize);
+        ObjectColors { border: border.unwrap_or(ObjectColors::default().border), background }
     }
 
     /// Returns the properties' values combined with the configuration's values.
