@@ -4,8 +4,6 @@
 //! In: a borrowed buffer. Out: its bytes in host memory, or its device address. The buffer is mapped when an engine
 //! needs it.
 
-use std::fmt;
-
 use once_cell::unsync::OnceCell;
 
 use super::cuda_memory::{self, DeviceMapping};
@@ -13,6 +11,7 @@ use nmsfilter_core::tensor::{DeviceSlice, Mappable};
 
 /// A buffer that contains a tensor's elements. It is mapped to the host and to the device on first use of each;
 /// both mappings end when this value is dropped.
+#[derive(Debug)]
 pub(crate) struct BufferMemory<'a> {
     buffer: &'a gst::BufferRef,
     host: OnceCell<gst::BufferMap<'a, gst::buffer::Readable>>,
@@ -43,12 +42,5 @@ impl Mappable for BufferMemory<'_> {
     fn map_device(&self) -> Result<Option<DeviceSlice>, String> {
         let mapping = self.device.get_or_try_init(|| DeviceMapping::new(self.buffer))?;
         Ok(mapping.as_ref().map(DeviceMapping::slice))
-    }
-}
-
-impl fmt::Debug for BufferMemory<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = if self.is_on_device() { "device" } else { "host" };
-        write!(f, "a buffer of {} bytes in {kind} memory", self.size())
     }
 }

@@ -169,33 +169,26 @@ pub fn attach_of(
 ) -> Result<(), InputError> {
     tensor.as_attached().view().checked_len()?;
 
-    META.add(buffer, |structure| write(structure, tensor, source, region))?;
+    META.add(buffer, |structure| {
+        structure.set(ID.name(), &tensor.id);
+        structure.set(TYPE.name(), tensor.element.name());
+        structure.set(DIMS.name(), gst::Array::new(tensor.shape.iter().map(|&dim| dim as u64)));
+        structure.set(DATA.name(), &tensor.data);
+        if let Some(model) = &tensor.model {
+            structure.set(MODEL.name(), model);
+        }
+        if let Some(source) = source {
+            structure.set(SOURCE.name(), source);
+        }
+        if let Some(quantization) = tensor.quantization {
+            structure.set(SCALE.name(), f64::from(quantization.scale()));
+            structure.set(ZERO_POINT.name(), quantization.zero_point());
+        }
+        if let Some(region) = region {
+            region.write(structure);
+        }
+    })?;
     Ok(())
-}
-
-fn write(
-    structure: &mut gst::StructureRef,
-    tensor: &NewTensor,
-    source: Option<&str>,
-    region: Option<&TensorRegion>,
-) {
-    structure.set(ID.name(), &tensor.id);
-    structure.set(TYPE.name(), tensor.element.name());
-    structure.set(DIMS.name(), gst::Array::new(tensor.shape.iter().map(|&dim| dim as u64)));
-    structure.set(DATA.name(), &tensor.data);
-    if let Some(model) = &tensor.model {
-        structure.set(MODEL.name(), model);
-    }
-    if let Some(source) = source {
-        structure.set(SOURCE.name(), source);
-    }
-    if let Some(quantization) = tensor.quantization {
-        structure.set(SCALE.name(), f64::from(quantization.scale()));
-        structure.set(ZERO_POINT.name(), quantization.zero_point());
-    }
-    if let Some(region) = region {
-        region.write(structure);
-    }
 }
 
 /// Reads the attached tensors of `buffer` into `tensors`, in the order in which they were attached. If there are

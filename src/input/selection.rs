@@ -175,7 +175,8 @@ impl fmt::Display for Sets<'_> {
 /// Reads one set of tensors from each buffer, and can remove this set.
 #[derive(Debug, Default)]
 pub struct SetReader {
-    selection: Selection,
+    /// Selects the set to read.
+    pub selection: Selection,
     /// The set that was read last.
     last: Option<Set<'static>>,
 }
@@ -184,11 +185,6 @@ impl SetReader {
     /// Creates a reader of the set that `selection` selects.
     pub fn new(selection: Selection) -> Self {
         Self { selection, last: None }
-    }
-
-    /// Returns the selection of the set to read.
-    pub fn selection(&self) -> &Selection {
-        &self.selection
     }
 
     /// Returns the tensors of the selected set, and all sets of the buffer. There are no tensors if the buffer does

@@ -8,7 +8,6 @@
 //! GStreamer's analytics library is a list of frames whose tensors are attached to each of them. A batch of DeepStream has
 //! one list of layers, with the memory of each frame or object.
 
-use std::fmt;
 use std::ops::Range;
 
 use arrayvec::ArrayVec;
@@ -20,6 +19,7 @@ use super::{MAX_TENSORS, TensorViews, Tensors};
 use nmsfilter_core::tensor::{self, Shape, Storage, TensorView};
 
 /// A frame, or a region of a frame, and the tensors that are attached for it.
+#[derive(Debug)]
 pub(crate) struct FrameTensors<'a> {
     pub frame: ImageFrame,
     pub tensors: Tensors<'a>,
@@ -97,7 +97,7 @@ impl<'i, 'a> Images<'i, 'a> {
     pub fn frame(self, index: usize) -> ImageFrame {
         match self {
             Self::Frames(frames) => frames[index].frame,
-            Self::Batch(batch) => batch.frame(index),
+            Self::Batch(batch) => batch.images[index].frame,
         }
     }
 
@@ -162,6 +162,7 @@ impl ImageTensors<'_, '_> {
 }
 
 /// A tensor of several frames, an image each.
+#[derive(Debug)]
 pub(crate) struct SeparateImages<'i, 'a> {
     frames: &'i [FrameTensors<'a>],
     /// The index of the tensor in its frame.
@@ -185,11 +186,5 @@ impl tensor::Images for SeparateImages<'_, '_> {
 
     fn storage(&self, index: usize) -> Storage<'_> {
         self.frames[index].tensors.view(self.index).storage
-    }
-}
-
-impl fmt::Debug for SeparateImages<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tensor {} of {} frames of a batch", self.index, self.frames.len())
     }
 }

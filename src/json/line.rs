@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::object::{Keypoints, Object};
 use super::{Detections, Rtp, Size};
 
-/// The parts of a line other than the detections.
+/// The parts of a line.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     /// The width and height of the frame.
@@ -29,6 +29,8 @@ pub struct Line<'a> {
     pub tags: Option<&'a RawValue>,
     /// True if a model ran on the frame, if this is known.
     pub inferred: Option<bool>,
+    /// What was found.
+    pub detections: &'a Detections,
 }
 
 impl Line<'_> {
@@ -36,9 +38,9 @@ impl Line<'_> {
     ///
     /// # Errors
     /// Never: only writing to memory could fail.
-    pub fn write(&self, detections: &Detections, text: &mut Vec<u8>) -> serde_json::Result<()> {
+    pub fn write(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
         text.clear();
-        serde_json::to_writer(&mut *text, &LineText(self, detections))?;
+        serde_json::to_writer(&mut *text, self)?;
         text.push(b'\n');
         Ok(())
     }
@@ -53,23 +55,20 @@ fn add<M: SerializeMap>(
     value.map_or(Ok(()), |value| map.serialize_entry(name, &value))
 }
 
-struct LineText<'a>(&'a Line<'a>, &'a Detections);
-
-impl Serialize for LineText<'_> {
+impl Serialize for Line<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let &Self(line, detections) = self;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("resolution", &Size::from(line.size))?;
-        map.serialize_entry("index", &line.index)?;
-        add(&mut map, "source", line.source)?;
-        add(&mut map, "file", line.file)?;
-        add(&mut map, "timestamp", line.timestamp)?;
-        add(&mut map, "rtp", line.unix_time.map(Rtp::from))?;
-        add(&mut map, "tags", line.tags)?;
-        add(&mut map, "inferred", line.inferred)?;
-        match detections.is_batch {
-            true => map.serialize_entry("streams", &detections.streams)?,
-            false => map.serialize_entry("objects", &detections.objects)?,
+        map.serialize_entry("resolution", &Size::from(self.size))?;
+        map.serialize_entry("index", &self.index)?;
+        add(&mut map, "source", self.source)?;
+        add(&mut map, "file", self.file)?;
+        add(&mut map, "timestamp", self.timestamp)?;
+        add(&mut map, "rtp", self.unix_time.map(Rtp::from))?;
+        add(&mut map, "tags", self.tags)?;
+        add(&mut map, "inferred", self.inferred)?;
+        match self.detections.is_batch {
+            true => map.serialize_entry("streams", &self.detections.streams)?,
+            false => map.serialize_entry("objects", &self.detections.objects)?,
         }
         map.end()
     }

@@ -134,7 +134,9 @@ impl Detections {
         self.objects.clear();
         self.streams.clear();
         self.is_batch = false;
-        self.read_regions(buffer, caps.size);
+        region::read(buffer, caps.size, &mut self.objects);
+        self.merger.begin(self.objects.len());
+        analytics::read(buffer, caps.size, &mut self.objects, &mut self.merger);
         if let Some(batch) = self.deepstream.batch(buffer)? {
             self.is_batch = true;
             deepstream::read(batch, buffer, caps, &mut self.streams)?;
@@ -146,14 +148,6 @@ impl Detections {
             }
         }
         Ok(())
-    }
-
-    /// Reads the metadata of a buffer that contains one frame of this size.
-    fn read_regions(&mut self, buffer: &gst::BufferRef, size: [u32; 2]) {
-        region::read(buffer, size, &mut self.objects);
-        self.merger.begin(self.objects.len());
-        let Self { objects, merger, .. } = self;
-        analytics::read(buffer, size, objects, merger);
     }
 
     /// Returns whether there are no detections.

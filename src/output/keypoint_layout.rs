@@ -1,23 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The meaning of a region's points, and the lines that connect them.
 
-/// The meaning of a class, as far as its points depend on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
-    Person,
-    /// The decoder itself calls the class `face`.
-    Face,
-    Other,
-}
-
-impl Subject {
-    /// The subject of a class with this label.
-    pub fn of_label(label: &str) -> Self {
-        let is_person = PERSON.iter().any(|name| label.eq_ignore_ascii_case(name));
-        if is_person { Self::Person } else { Self::Other }
-    }
-}
-
 /// Labels of people.
 const PERSON: [&str; 5] = ["person", "people", "human", "pedestrian", "persons"];
 
@@ -82,6 +65,12 @@ impl KeypointLayout {
         }
     }
 
+    /// The layout of a person's points or of any, for a class with this label.
+    pub(super) fn of_label(label: &str) -> Self {
+        let is_person = PERSON.iter().any(|name| label.eq_ignore_ascii_case(name));
+        if is_person { Self::Coco17 } else { Self::Points }
+    }
+
     /// The number of points; `None` for any.
     fn count(self) -> Option<usize> {
         match self {
@@ -91,15 +80,9 @@ impl KeypointLayout {
         }
     }
 
-    /// Determines the layout of `count` points of a region: `known`, which is a fact about the model, else by the class.
-    pub(super) fn for_points(count: usize, known: Option<Self>, subject: Subject) -> Self {
-        let of_class = match subject {
-            Subject::Person => Self::Coco17,
-            Subject::Face => Self::Face5,
-            Subject::Other => Self::Points,
-        };
-        let layout = known.unwrap_or(of_class);
-        if layout.count().is_none_or(|points| points == count) { layout } else { Self::Points }
+    /// The layout for `count` points of a region: this one, or any points if it has another number.
+    pub(super) fn for_points(self, count: usize) -> Self {
+        if self.count().is_none_or(|points| points == count) { self } else { Self::Points }
     }
 
     /// Returns the name of the layout in metadata.
@@ -147,27 +130,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layouts_follow_from_the_number_of_points_and_the_class() {
+    fn layouts_are_of_as_many_points_as_they_have() {
         use KeypointLayout::{Coco17, Face5, Points};
-        let of = |count, subject| KeypointLayout::for_points(count, None, subject);
-        assert_eq!(of(17, Subject::Person), Coco17);
-        assert_eq!(of(5, Subject::Face), Face5);
+        assert_eq!([Coco17.for_points(17), Face5.for_points(5)], [Coco17, Face5]);
         // Seventeen points of a dog; five points of something else, for example of a hand.
-        assert_eq!([of(17, Subject::Other), of(5, Subject::Other)], [Points; 2]);
+        assert_eq!([Points.for_points(17), Points.for_points(5)], [Points; 2]);
         for count in [0, 1, 4, 6, 21] {
-            assert_eq!([of(count, Subject::Face), of(count, Subject::Person)], [Points; 2]);
+            assert_eq!([Face5.for_points(count), Coco17.for_points(count)], [Points; 2]);
         }
-        assert_eq!([of(5, Subject::Person), of(17, Subject::Face)], [Points; 2]);
-    }
-
-    #[test]
-    fn a_known_layout_counts_for_every_class_with_as_many_points() {
-        use KeypointLayout::{Coco17, Face5, Points};
-        for subject in [Subject::Person, Subject::Face, Subject::Other] {
-            let of = |count, known| KeypointLayout::for_points(count, Some(known), subject);
-            assert_eq!([of(17, Coco17), of(5, Face5)], [Coco17, Face5]);
-            assert_eq!([of(5, Coco17), of(17, Face5), of(17, Points)], [Points; 3]);
-        }
+        assert_eq!([Coco17.for_points(5), Face5.for_points(17)], [Points; 2]);
     }
 
     #[test]
@@ -188,14 +159,14 @@ mod tests {
 
     #[test]
     fn labels_of_people_are_compared_without_case() {
-        for (label, subject) in [
-            ("person", Subject::Person),
-            ("Person", Subject::Person),
-            ("PEDESTRIAN", Subject::Person),
-            ("dog", Subject::Other),
-            ("person on a bicycle", Subject::Other),
+        for (label, expected) in [
+            ("person", KeypointLayout::Coco17),
+            ("Person", KeypointLayout::Coco17),
+            ("PEDESTRIAN", KeypointLayout::Coco17),
+            ("dog", KeypointLayout::Points),
+            ("person on a bicycle", KeypointLayout::Points),
         ] {
-            assert_eq!(Subject::of_label(label), subject, "{label}");
+            assert_eq!(KeypointLayout::of_label(label), expected, "{label}");
         }
     }
 

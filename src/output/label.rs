@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use gst::glib;
 
+use super::KeypointLayout;
 use super::detection_template::DetectionTemplate;
-use super::keypoint_layout::{KeypointLayout, Subject};
 use super::label_file::{self, FileLabels, FormError};
 use crate::file::{self, FileError};
 use nmsfilter_core::decoder::{Choice, Decoder};
@@ -81,7 +81,8 @@ pub(super) struct Label {
     /// looking one up takes a lock.
     pub quark: glib::Quark,
     pub detection: DetectionTemplate,
-    subject: Subject,
+    /// The meaning of a region's points, if they are as many.
+    keypoints: KeypointLayout,
 }
 
 impl Labels {
@@ -277,7 +278,7 @@ impl Labels {
 
     /// Returns the meaning of the `count` points of a region of `class`.
     pub(super) fn keypoint_layout(&mut self, class: u32, count: usize) -> KeypointLayout {
-        KeypointLayout::for_points(count, self.keypoints, self.label(class).subject)
+        self.keypoints.unwrap_or_else(|| self.label(class).keypoints).for_points(count)
     }
 
     /// The label of `class`: its number in the row if it is a classifier's ([`index`](Self::index)). It is below a small
@@ -303,14 +304,14 @@ impl Labels {
             };
             let class = class as u32;
             let decoder_label = decoder.and_then(|decoder| decoder.label(class));
-            let subject = match name {
-                _ if decoder_label == Some("face") => Subject::Face,
-                Some(name) => Subject::of_label(name),
+            let keypoints = match name {
+                _ if decoder_label == Some("face") => KeypointLayout::Face5,
+                Some(name) => KeypointLayout::of_label(name),
                 // The usual model with points and without names is one for people.
-                None if *is_single && class == 0 => Subject::Person,
-                None => Subject::Other,
+                None if *is_single && class == 0 => KeypointLayout::Coco17,
+                None => KeypointLayout::Points,
             };
-            Label { quark, detection: DetectionTemplate::new(class, quark), subject }
+            Label { quark, detection: DetectionTemplate::new(class, quark), keypoints }
         })
     }
 }

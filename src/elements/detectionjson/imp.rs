@@ -110,8 +110,9 @@ impl State {
             unix_time: unix_time(frame),
             tags: self.tags.as_deref(),
             inferred: inference_mark::is_inferred(frame),
+            detections: &self.detections,
         };
-        line.write(&self.detections, &mut self.text)?;
+        line.write(&mut self.text)?;
         let mut buffer = gst::Buffer::with_size(self.text.len())?;
         let new = buffer.get_mut().expect("the buffer is new");
         // This cannot fail, because the buffer is as large as the text.

@@ -93,7 +93,7 @@ impl Notices {
 
     /// Posts unusual facts about a batch of DeepStream.
     pub fn batch(&mut self, element: &NmsFilter, batch: &Batch<'_>, settings: &Settings) {
-        if let (Some(other), true) = (batch.found.other_id, batch.images().is_empty())
+        if let (Some(other), true) = (batch.found.other_id, batch.images.is_empty())
             && settings.unique_id != 0
         {
             let id = batch.found.unique_id;

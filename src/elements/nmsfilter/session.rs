@@ -176,7 +176,7 @@ impl Session {
         let images_of_regions;
         let frame_image;
         let images = match &batch {
-            Some(batch) if !batch.images().is_empty() => {
+            Some(batch) if !batch.images.is_empty() => {
                 model.set_description(None)?;
                 if batch.are_regions()
                     && batch.has_no_model_size()
@@ -192,7 +192,7 @@ impl Session {
             }
             _ => {
                 let (set, sets) = tensor_sets.read(buffer)?;
-                decoder.notices.other_sets(element, tensor_sets.selection(), &sets);
+                decoder.notices.other_sets(element, &tensor_sets.selection, &sets);
                 decoder.notices.post(element, notices::of_unread(set.counts()));
                 if set.is_empty() {
                     decoder.counts.frames_without_tensors = all_frames;
@@ -234,7 +234,7 @@ impl Session {
             let stream = Some(to_read.stream);
             let in_stream = |error: InputError| FrameError::from(error).in_stream(stream);
             let (set, sets) = tensor_sets.read(to_read.buffer).map_err(in_stream)?;
-            let selection = tensor_sets.selection();
+            let selection = &tensor_sets.selection;
             decoder.notices.other_sets(element, selection, &sets);
             decoder.notices.post(element, notices::of_unread(set.counts()));
             if set.is_empty() {

@@ -93,6 +93,7 @@ unsafe fn ready(memory: *mut gst::ffi::GstMemory) -> Ready {
 }
 
 /// A buffer that is mapped to its device address until this is dropped.
+#[derive(Debug)]
 pub struct DeviceMapping<'a> {
     memory: *mut gst::ffi::GstMemory,
     info: gst::ffi::GstMapInfo,

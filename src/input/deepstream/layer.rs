@@ -3,8 +3,6 @@
 //!
 //! In: the metadata of a layer. Out: its name, element type and dimensions, and a view of the memory of each image.
 
-use std::fmt;
-
 use arrayvec::ArrayVec;
 
 use super::BatchImage;
@@ -77,6 +75,7 @@ impl Layer {
 }
 
 /// A layer of some images.
+#[derive(Debug)]
 pub(crate) struct LayerImages<'a> {
     pub(super) layer: &'a Layer,
     pub(super) index: usize,
@@ -102,11 +101,5 @@ impl Images for LayerImages<'_> {
 
     fn storage(&self, index: usize) -> Storage<'_> {
         self.memories[self.images[index].first + self.index].storage()
-    }
-}
-
-impl fmt::Debug for LayerImages<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the layer {} of {} images of DeepStream", self.layer.name, self.images.len())
     }
 }

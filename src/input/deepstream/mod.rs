@@ -105,7 +105,8 @@ impl From<NetworkInfo> for ModelInput {
 /// The tensors of a buffer.
 #[derive(Debug)]
 pub(crate) struct Batch<'a> {
-    images: &'a [BatchImage],
+    /// The images with tensors. Images of one run follow each other, and in it the images of one frame.
+    pub images: &'a [BatchImage],
     layers: &'a [Layer],
     memories: &'a [LayerMemory],
     meta: BatchMeta<'a>,
@@ -232,11 +233,6 @@ impl From<DeepStreamError> for InputError {
 }
 
 impl<'a> Batch<'a> {
-    /// The images with tensors. Images of one run follow each other, and in it the images of one frame.
-    pub fn images(&self) -> &'a [BatchImage] {
-        self.images
-    }
-
     /// Returns true if the images are objects or regions of interest.
     pub fn are_regions(&self) -> bool {
         self.images.first().is_some_and(|image| image.frame.region.is_some())
@@ -245,7 +241,7 @@ impl<'a> Batch<'a> {
     /// The ranges of [`images`](Self::images) that one run can decode.
     pub fn runs(&self) -> impl Iterator<Item = Range<usize>> + use<'a> {
         let mut first = 0;
-        self.images().chunk_by(|a, b| a.run() == b.run()).map(move |images| {
+        self.images.chunk_by(|a, b| a.run() == b.run()).map(move |images| {
             let range = first..first + images.len();
             first = range.end;
             range
@@ -262,11 +258,6 @@ impl<'a> Batch<'a> {
     /// Returns the number of layers that are read.
     pub fn layers(&self) -> usize {
         self.layers.len()
-    }
-
-    /// The frame of the image with this index.
-    pub fn frame(&self, index: usize) -> ImageFrame {
-        self.images[index].frame
     }
 
     /// The letterbox that is assumed, because tensors do not contain all of it; `None` if they do.

@@ -141,14 +141,11 @@ impl ClassRules {
         let mut thresholds = ClassThresholds::uniform(settings.scalars.thresholds.default);
         let Some(config) = &settings.nvinfer else { return thresholds };
         for (&class, own) in &config.classes {
-            if own.score_threshold().is_some() {
-                // A group with only one of the two thresholds takes the other from the values for all classes.
-                let threshold = config.of(class).score_threshold();
-                set_threshold(
-                    &mut thresholds,
-                    class,
-                    threshold.unwrap_or(settings.scalars.thresholds.default),
-                );
+            // A group with only one of the two thresholds takes the other from the values for all classes.
+            if own.score_threshold().is_some()
+                && let Some(threshold) = config.of(class).score_threshold()
+            {
+                set_threshold(&mut thresholds, class, threshold);
             }
         }
         thresholds

@@ -63,21 +63,20 @@ pub(in crate::elements::nmsfilter) enum SettingsError {
     ForDetectors { property: &'static str },
     #[error("attach=nvds attaches nothing to a buffer without a batch of DeepStream; add roi")]
     NothingForFrame,
-    #[error("model-width and model-height go together; got {0} and {1}: set both or neither")]
-    HalfModel(u32, u32),
-    #[error("letterbox needs the size of the model's input: set model-width and model-height")]
-    LetterboxWithoutModel,
-    #[error(transparent)]
-    Frame(MappingError),
+    #[error("{}", of_mapping(.0))]
+    Mapping(#[from] MappingError),
 }
 
-impl From<MappingError> for SettingsError {
-    fn from(error: MappingError) -> Self {
-        match error {
-            MappingError::HalfModel(width, height) => Self::HalfModel(width, height),
-            MappingError::LetterboxWithoutModel => Self::LetterboxWithoutModel,
-            MappingError::NoFrame(..) | MappingError::RegionOutside { .. } => Self::Frame(error),
+/// The text of an error of the mapping, with the properties to set.
+fn of_mapping(error: &MappingError) -> String {
+    match error {
+        MappingError::HalfModel(width, height) => format!(
+            "model-width and model-height go together; got {width} and {height}: set both or neither"
+        ),
+        MappingError::LetterboxWithoutModel => {
+            "letterbox needs the size of the model's input: set model-width and model-height".into()
         }
+        _ => error.to_string(),
     }
 }
 
