@@ -88,34 +88,28 @@ pub unsafe extern "C" fn nmsfilter_gst_model_caps(
 unsafe fn info(model: &Model) -> Result<ModelInfo, Failure> {
     let mut info = ModelInfo::default();
     if (model.width, model.height) != (0, 0) {
-        info = info.with_size([model.width, model.height]);
+        info.size = Some([model.width, model.height]);
     }
-    if let Some(letterbox) = letterbox(model.letterbox)? {
-        info = info.with_letterbox(letterbox);
-    }
+    info.letterbox = letterbox(model.letterbox)?;
     // SAFETY: the caller guarantees that there are as many pointers, to texts that end with a zero byte.
     let labels = unsafe { border::slice(model.labels, model.label_count, "model: labels") }?;
     let label = |&label: &*const c_char| {
         // SAFETY: as above.
-        unsafe { border::text(label, "model: labels") }.map(Option::unwrap_or_default)
+        unsafe { border::text(label, "model: labels") }.map(|it| it.unwrap_or_default().to_owned())
     };
-    let labels: Vec<&str> = labels.iter().map(label).collect::<Result<_, _>>()?;
-    info = info.with_labels(labels);
+    info.labels = labels.iter().map(label).collect::<Result<_, _>>()?;
     // SAFETY: as above.
-    if let Some(task) = unsafe { border::text(model.task, "model: task") }? {
-        info = info.with_task(task);
-    }
+    info.task = unsafe { border::text(model.task, "model: task") }?.map(str::to_owned);
     let flag = |name: &str, number: u32| match number {
         0 | 1 => Ok(number == 1),
         other => Err(Failure::argument(format!("model: {name}: expected 0 or 1, got {other}"))),
     };
-    info = info
-        .with_end2end(flag("end2end", model.end2end)?)
-        .with_suppression(flag("suppressed", model.suppressed)?);
+    info.end2end = flag("end2end", model.end2end)?;
+    info.is_suppressed = flag("suppressed", model.suppressed)?;
     info.queries = NonZeroU32::new(model.queries);
     // SAFETY: as above.
     if let Some(name) = unsafe { border::text(model.keypoint_layout, "model: keypoint_layout") }? {
-        info = info.with_keypoint_layout(KeypointLayout::by_name(name).ok_or_else(|| {
+        info.keypoint_layout = Some(KeypointLayout::by_name(name).ok_or_else(|| {
             let names = KeypointLayout::ALL.map(KeypointLayout::name).join(", ");
             Failure::argument(format!(
                 "model: keypoint_layout: expected one of {names}, got {name:?}"
@@ -123,7 +117,8 @@ unsafe fn info(model: &Model) -> Result<ModelInfo, Failure> {
         })?);
     }
     let keypoints = [model.keypoint_count, model.keypoint_components];
-    Ok(if keypoints == [0, 0] { info } else { info.with_keypoints(keypoints) })
+    info.keypoints = Some(keypoints).filter(|numbers| *numbers != [0, 0]);
+    Ok(info)
 }
 
 fn letterbox(number: u32) -> Result<Option<model::Letterbox>, Failure> {

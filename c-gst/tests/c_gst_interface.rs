@@ -205,15 +205,17 @@ fn caps_describe_the_model() {
         model.keypoint_layout = c"points".as_ptr();
         (model.suppressed, model.queries) = (1, 300);
     });
-    let mut expected = ModelInfo::default()
-        .with_size([640, 480])
-        .with_letterbox(model::Letterbox::Center)
-        .with_labels(["person", "", "bicycle"])
-        .with_task("pose")
-        .with_end2end(true)
-        .with_keypoints([17, 3])
-        .with_keypoint_layout(KeypointLayout::Points)
-        .with_suppression(true);
+    let mut expected = ModelInfo {
+        size: Some([640, 480]),
+        letterbox: Some(model::Letterbox::Center),
+        labels: ["person", "", "bicycle"].map(Into::into).into(),
+        task: Some("pose".to_owned()),
+        end2end: true,
+        keypoints: Some([17, 3]),
+        keypoint_layout: Some(KeypointLayout::Points),
+        is_suppressed: true,
+        ..ModelInfo::default()
+    };
     expected.queries = NonZeroU32::new(300);
     assert_eq!(ModelInfo::from_caps(&caps.unwrap()), Ok(expected));
     let nothing = model_caps(|_| {}).unwrap();

@@ -38,10 +38,12 @@
 //! use gstnmsfilter::input::model::{Letterbox, ModelInfo};
 //!
 //! gst::init()?;
-//! let info = ModelInfo::default()
-//!     .with_size([640, 640])
-//!     .with_letterbox(Letterbox::Center)
-//!     .with_labels(["person", "bicycle"]);
+//! let info = ModelInfo {
+//!     size: Some([640, 640]),
+//!     letterbox: Some(Letterbox::Center),
+//!     labels: vec!["person".to_owned(), "bicycle".to_owned()],
+//!     ..ModelInfo::default()
+//! };
 //! let caps = info.to_caps()?;
 //! let text = "application/x-nmsfilter-model, width=640, height=640, letterbox=center-exact, \
 //!             labels=(string)<person, bicycle>";
@@ -83,9 +85,9 @@ pub const MAX_CLASSES: usize = decoder::MAX_CLASSES;
 /// The maximum number of keypoints per detection.
 pub const MAX_KEYPOINTS: u32 = decoder::MAX_KEYPOINTS as u32;
 
-/// Known facts about a model. By default, nothing is known.
+/// Known facts about a model. By default, nothing is known. Programs end the list of fields with `..ModelInfo::default()`,
+/// because further fields may be added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ModelInfo {
     /// The width and height of the model's input in pixels, each from 1 to [`MAX_MODEL_SIDE`].
     pub size: Option<[u32; 2]>,
@@ -164,68 +166,6 @@ impl ModelInfo {
             queries: self.queries,
             letterbox_is_assumed: false,
         }
-    }
-
-    /// Sets the width and height of the model's input in pixels.
-    #[must_use]
-    pub fn with_size(self, size: [u32; 2]) -> Self {
-        Self { size: Some(size), ..self }
-    }
-
-    /// Sets how the frame was fitted into the model's input. The rounding is [`Rounding::Exact`] unless
-    /// [`with_rounding`](Self::with_rounding) changes it.
-    #[must_use]
-    pub fn with_letterbox(self, letterbox: Letterbox) -> Self {
-        Self { letterbox: Some(letterbox), ..self }
-    }
-
-    /// Sets how the sides of a letterboxed frame were rounded to whole pixels.
-    #[must_use]
-    pub fn with_rounding(self, rounding: Rounding) -> Self {
-        Self { rounding, ..self }
-    }
-
-    /// Sets the ratio of the width of the frame's pixels to their height. The letterbox then keeps the displayed
-    /// aspect ratio.
-    #[must_use]
-    pub fn with_pixel_aspect_ratio(self, ratio: [u32; 2]) -> Self {
-        Self { pixel_aspect_ratio: Some(ratio), ..self }
-    }
-
-    /// Sets the names of the classes, starting with class 0.
-    #[must_use]
-    pub fn with_labels<L: Into<String>>(self, labels: impl IntoIterator<Item = L>) -> Self {
-        Self { labels: labels.into_iter().map(Into::into).collect(), ..self }
-    }
-
-    /// Sets the task, such as `detect` or `segment`.
-    #[must_use]
-    pub fn with_task<T: Into<String>>(self, task: T) -> Self {
-        Self { task: Some(task.into()), ..self }
-    }
-
-    /// Sets whether the model selects the detections itself.
-    #[must_use]
-    pub fn with_end2end(self, end2end: bool) -> Self {
-        Self { end2end, ..self }
-    }
-
-    /// Sets whether the model's detections need no suppression.
-    #[must_use]
-    pub fn with_suppression(self, is_suppressed: bool) -> Self {
-        Self { is_suppressed, ..self }
-    }
-
-    /// Sets the number of keypoints per detection, and of components per keypoint.
-    #[must_use]
-    pub fn with_keypoints(self, keypoints: [u32; 2]) -> Self {
-        Self { keypoints: Some(keypoints), ..self }
-    }
-
-    /// Sets the meaning of the keypoints of every class.
-    #[must_use]
-    pub fn with_keypoint_layout(self, layout: KeypointLayout) -> Self {
-        Self { keypoint_layout: Some(layout), ..self }
     }
 
     /// Creates caps with these facts. GStreamer must be initialized.

@@ -17,8 +17,13 @@ fn a_warm_element_allocates_nothing_for_the_streams_of_a_batch() {
     pipeline::init();
     let mut harness = Harness::new("nmsfilter");
     harness.set_src_caps_str("multistream/x-analytics-batch(meta:GstAnalyticsBatchMeta)");
-    let described = ModelInfo::default().with_size([320, 320]).with_letterbox(Letterbox::Center);
-    let caps = described.with_labels(["head"]).to_caps().unwrap();
+    let described = ModelInfo {
+        size: Some([320, 320]),
+        letterbox: Some(Letterbox::Center),
+        ..ModelInfo::default()
+    };
+    let caps =
+        ModelInfo { labels: ["head"].map(Into::into).into(), ..described }.to_caps().unwrap();
     let window_tensors = [700, 400, 650]
         .map(|count| NewTensor::from_vec("windows", &[count, 4], windows(count)).unwrap());
     let mut yolov8 = vec![0.0f32; 60];

@@ -151,8 +151,12 @@ fn a_warm_element_allocates_nothing_for_the_tensors_of_one_of_two_elements() {
 
 /// Caps that describe a model with labels.
 fn model() -> gst::Caps {
-    let info = ModelInfo::default().with_size([640, 480]).with_letterbox(Letterbox::Center);
-    info.with_labels(["person", "bicycle"]).to_caps().unwrap()
+    let info = ModelInfo {
+        size: Some([640, 480]),
+        letterbox: Some(Letterbox::Center),
+        ..ModelInfo::default()
+    };
+    ModelInfo { labels: ["person", "bicycle"].map(Into::into).into(), ..info }.to_caps().unwrap()
 }
 
 #[test]

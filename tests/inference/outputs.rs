@@ -178,17 +178,25 @@ fn tensors_have_the_models_size_letterbox_and_labels() {
         watched.lock().unwrap().remove(0)
     };
     let model = identity([1, 3, 20, 30], Element::F32);
-    let expected = ModelInfo::default().with_size([30, 20]).with_letterbox(Letterbox::Center);
+    let expected = ModelInfo {
+        size: Some([30, 20]),
+        letterbox: Some(Letterbox::Center),
+        ..ModelInfo::default()
+    };
     assert_eq!(description(&model, ""), expected);
     let model = model.metadata("names", "{0: 'face', 2: 'hand'}");
-    let expected = expected.with_labels(["face", "", "hand"]);
+    let expected = ModelInfo { labels: ["face", "", "hand"].map(Into::into).into(), ..expected };
     assert_eq!(description(&model, ""), expected);
     let model = model.metadata("task", "pose").metadata("end2end", "true");
-    let expected = expected.with_task("pose").with_end2end(true);
+    let expected = ModelInfo { task: Some("pose".to_owned()), end2end: true, ..expected };
     assert_eq!(description(&model, ""), expected);
     let labels = ScratchFile::new("txt", b"one\ntwo\n");
     let properties = format!("letterbox=none label-file={}", labels.display());
-    let expected = expected.with_labels(["one", "two"]).with_letterbox(Letterbox::None);
+    let expected = ModelInfo {
+        labels: ["one", "two"].map(Into::into).into(),
+        letterbox: Some(Letterbox::None),
+        ..expected
+    };
     assert_eq!(description(&model, &properties), expected);
 }
 

@@ -16,8 +16,15 @@ use gstnmsfilter::output::KeypointLayout;
 use crate::support::pipeline::{init, intercept, parse, run, watch};
 
 fn info() -> ModelInfo {
-    let info = ModelInfo::default().with_size([640, 384]).with_letterbox(Letterbox::Center);
-    info.with_labels(["person", "", "traffic light, red", "\"7\""])
+    let info = ModelInfo {
+        size: Some([640, 384]),
+        letterbox: Some(Letterbox::Center),
+        ..ModelInfo::default()
+    };
+    ModelInfo {
+        labels: ["person", "", "traffic light, red", "\"7\""].map(Into::into).into(),
+        ..info
+    }
 }
 
 fn tensor(id: &str) -> NewTensor {
@@ -35,24 +42,25 @@ fn read(caps: &str) -> Result<ModelInfo, String> {
 fn a_description_that_is_written_is_read_back() {
     init();
     for letterbox in Letterbox::ALL {
-        let info = info().with_letterbox(letterbox);
+        let info = ModelInfo { letterbox: Some(letterbox), ..info() };
         assert_eq!(ModelInfo::from_caps(&info.to_caps().unwrap()), Ok(info));
     }
     for letterbox in [Letterbox::Center, Letterbox::TopLeft] {
-        let info = info().with_letterbox(letterbox).with_rounding(Rounding::EvenSides);
+        let info =
+            ModelInfo { letterbox: Some(letterbox), rounding: Rounding::EvenSides, ..info() };
         assert_eq!(ModelInfo::from_caps(&info.to_caps().unwrap()), Ok(info));
     }
     for info in [
         ModelInfo::default(),
-        ModelInfo::default().with_size([1, 65_535]),
-        ModelInfo::default().with_letterbox(Letterbox::TopLeft),
-        ModelInfo::default().with_labels(vec!["x"; MAX_CLASSES]),
-        ModelInfo::default().with_task("segment"),
-        ModelInfo::default().with_end2end(true),
-        info().with_task("detect").with_end2end(true),
-        info().with_pixel_aspect_ratio([64, 45]),
-        info().with_keypoint_layout(KeypointLayout::Coco17),
-        info().with_keypoint_layout(KeypointLayout::Points),
+        ModelInfo { size: Some([1, 65_535]), ..ModelInfo::default() },
+        ModelInfo { letterbox: Some(Letterbox::TopLeft), ..ModelInfo::default() },
+        ModelInfo { labels: vec!["x".to_owned(); MAX_CLASSES], ..ModelInfo::default() },
+        ModelInfo { task: Some("segment".to_owned()), ..ModelInfo::default() },
+        ModelInfo { end2end: true, ..ModelInfo::default() },
+        ModelInfo { task: Some("detect".to_owned()), end2end: true, ..info() },
+        ModelInfo { pixel_aspect_ratio: Some([64, 45]), ..info() },
+        ModelInfo { keypoint_layout: Some(KeypointLayout::Coco17), ..info() },
+        ModelInfo { keypoint_layout: Some(KeypointLayout::Points), ..info() },
     ] {
         assert_eq!(ModelInfo::from_caps(&info.to_caps().unwrap()), Ok(info));
     }
@@ -74,7 +82,10 @@ fn caps_in_text_form_are_read() {
     assert_eq!(read(text), Ok(info()));
     assert_eq!(read(MEDIA_TYPE), Ok(ModelInfo::default()));
     let unknown = format!("{MEDIA_TYPE}, mean=(float)0.5, letterbox=top-left-exact");
-    assert_eq!(read(&unknown), Ok(ModelInfo::default().with_letterbox(Letterbox::TopLeft)));
+    assert_eq!(
+        read(&unknown),
+        Ok(ModelInfo { letterbox: Some(Letterbox::TopLeft), ..ModelInfo::default() })
+    );
 }
 
 /// Earlier versions write these values. Their inference elements round like nvinfer.
@@ -91,8 +102,8 @@ fn any_number_of_queries_that_caps_have_is_read_back() {
 #[test]
 fn a_letterbox_that_is_not_exact_has_even_sides() {
     for (name, letterbox) in [("center", Letterbox::Center), ("top-left", Letterbox::TopLeft)] {
-        let expected = ModelInfo::default().with_letterbox(letterbox);
-        let expected = expected.with_rounding(Rounding::EvenSides);
+        let expected = ModelInfo { letterbox: Some(letterbox), ..ModelInfo::default() };
+        let expected = ModelInfo { rounding: Rounding::EvenSides, ..expected };
         assert_eq!(read(&format!("{MEDIA_TYPE}, letterbox={name}")), Ok(expected));
     }
 }
@@ -107,13 +118,16 @@ fn with_queries(queries: u32) -> ModelInfo {
 fn numbers_that_caps_cannot_have_are_an_error() {
     init();
     for (info, expected) in [
-        (info().with_size([0, 9]), "expected width of type int, 1 to 65535, got 0"),
         (
-            info().with_pixel_aspect_ratio([1, 0]),
+            ModelInfo { size: Some([0, 9]), ..info() },
+            "expected width of type int, 1 to 65535, got 0",
+        ),
+        (
+            ModelInfo { pixel_aspect_ratio: Some([1, 0]), ..info() },
             "expected pixel-aspect-ratio as a fraction above 0, got 1/0",
         ),
         (
-            info().with_pixel_aspect_ratio([u32::MAX, 1]),
+            ModelInfo { pixel_aspect_ratio: Some([u32::MAX, 1]), ..info() },
             "expected pixel-aspect-ratio as a fraction above 0, got 4294967295/1",
         ),
         (
@@ -217,12 +231,12 @@ fn malformed_caps_are_an_error_with_what_was_expected_and_what_came() {
 #[test]
 fn more_labels_than_classes_are_an_error() {
     init();
-    let labels = vec!["x"; MAX_CLASSES + 1];
+    let labels = vec!["x".to_owned(); MAX_CLASSES + 1];
     let expected = "the tensors' model: expected at most 65536 labels, got 65537";
     let caps =
         gst::Caps::builder(MEDIA_TYPE).field("labels", gst::Array::new(labels.clone())).build();
     assert_eq!(ModelInfo::from_caps(&caps).unwrap_err().to_string(), expected);
-    let error = ModelInfo::default().with_labels(labels).to_caps().unwrap_err();
+    let error = ModelInfo { labels, ..ModelInfo::default() }.to_caps().unwrap_err();
     assert_eq!(error.to_string(), expected);
 }
 
@@ -244,9 +258,12 @@ fn labels_that_are_not_text_are_an_error() {
     let expected = "the tensors' model: expected text as label 1, got ";
     assert_eq!(error(std::ptr::null()), format!("{expected}NULL"));
     assert_eq!(error(c"\xff\xfe".as_ptr()), format!("{expected}text that is not UTF-8"));
-    let zero = ModelInfo::default().with_labels(["a", "b\0c"]).to_caps().unwrap_err();
+    let zero = ModelInfo { labels: ["a", "b\0c"].map(Into::into).into(), ..ModelInfo::default() }
+        .to_caps()
+        .unwrap_err();
     assert_eq!(zero.to_string(), format!("{expected}a zero byte"));
-    let zero = ModelInfo::default().with_task("b\0c").to_caps().unwrap_err();
+    let zero =
+        ModelInfo { task: Some("b\0c".to_owned()), ..ModelInfo::default() }.to_caps().unwrap_err();
     assert_eq!(zero.to_string(), "the tensors' model: expected text as task, got a zero byte");
 }
 
@@ -258,7 +275,7 @@ fn a_size_that_caps_cannot_express_is_not_written() {
         ([9, 65_536], "expected height of type int, 1 to 65535, got 65536"),
         ([9, u32::MAX], "expected height of type int, 1 to 65535, got 4294967295"),
     ] {
-        let error = ModelInfo::default().with_size(size).to_caps().unwrap_err();
+        let error = ModelInfo { size: Some(size), ..ModelInfo::default() }.to_caps().unwrap_err();
         assert_eq!(error.to_string(), format!("the tensors' model: {expected}"));
     }
 }

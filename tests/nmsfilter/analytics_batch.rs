@@ -98,8 +98,12 @@ fn described_windows(frame: u64) -> NewTensor {
     });
     static CAPS: std::sync::OnceLock<gst::Caps> = std::sync::OnceLock::new();
     let caps = CAPS.get_or_init(|| {
-        let info = ModelInfo::default().with_size([640, 640]).with_letterbox(Letterbox::Center);
-        info.with_labels(["head"]).to_caps().unwrap()
+        let info = ModelInfo {
+            size: Some([640, 640]),
+            letterbox: Some(Letterbox::Center),
+            ..ModelInfo::default()
+        };
+        ModelInfo { labels: ["head"].map(Into::into).into(), ..info }.to_caps().unwrap()
     });
     NewTensor::from_vec("windows", &[20, 4], rows.collect::<Vec<f32>>())
         .unwrap()

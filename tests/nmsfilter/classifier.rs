@@ -490,7 +490,11 @@ mod analytics {
 /// Ultralytics' classifiers have their task and labels in their metadata, and end with softmax.
 #[test]
 fn a_model_with_the_task_classify_needs_no_property() {
-    let model = ModelInfo::default().with_task("classify").with_labels(["cat", "dog"]);
+    let model = ModelInfo {
+        task: Some("classify".to_owned()),
+        labels: ["cat", "dog"].map(Into::into).into(),
+        ..ModelInfo::default()
+    };
     let tensor = tensor("output0", &[1, 2], &[0.25, 0.75]).with_model(model.to_caps().unwrap());
     assert_eq!(of_frame("", tensor)[0].classes, [class("dog", 0.75)]);
 }

@@ -304,7 +304,8 @@ fn different_numbers_of_labels_and_classes_give_a_warning() {
     assert_warns(&format!("label-file={}", all.display()), &tensor, &[]);
     // Every class that can be detected has a label.
     assert_warns(&format!("label-file={} classes=0,1", two.display()), &tensor, &[]);
-    let info = ModelInfo::default().with_labels(vec!["x"; 91]).to_caps().unwrap();
+    let info =
+        ModelInfo { labels: vec!["x".to_owned(); 91], ..ModelInfo::default() }.to_caps().unwrap();
     let [tensor] = tensor.map(|tensor| tensor.with_model(info.clone()));
     assert_warns("", &[tensor], &["the tensors' model has 91 labels, but decoder yolov8 reads 80"]);
 }
@@ -571,7 +572,11 @@ fn a_decoder_that_contradicts_the_id_of_the_tensor_gives_a_warning() {
 
 #[test]
 fn a_letterbox_or_size_that_contradicts_the_model_gives_a_warning() {
-    let info = ModelInfo::default().with_size([640, 640]).with_letterbox(Letterbox::Center);
+    let info = ModelInfo {
+        size: Some([640, 640]),
+        letterbox: Some(Letterbox::Center),
+        ..ModelInfo::default()
+    };
     let with_model =
         |info: &ModelInfo| [yolov8(YOLOV8, 80, &OBJECTS).with_model(info.to_caps().unwrap())];
     let tensors = with_model(&info);
@@ -587,10 +592,10 @@ fn a_letterbox_or_size_that_contradicts_the_model_gives_a_warning() {
                 are displaced; set both to 0";
     assert_warns("model-width=320 model-height=320", &tensors, &[text]);
     // If the frame has the shape of the input, the letterbox has no borders.
-    let same_shape = with_model(&info.clone().with_size([320, 240]));
+    let same_shape = with_model(&ModelInfo { size: Some([320, 240]), ..info.clone() });
     assert_warns("letterbox=none", &same_shape, &[]);
     // Fractions of the whole frame do not depend on the size.
-    let stretched = with_model(&info.with_letterbox(Letterbox::None));
+    let stretched = with_model(&ModelInfo { letterbox: Some(Letterbox::None), ..info });
     let [stretched] = stretched.map(|mut tensor| {
         tensor.data = yolov8(YOLOV8, 80, &normalized(&OBJECTS)).data;
         tensor
@@ -669,7 +674,8 @@ fn a_model_of_another_family_is_an_error_that_names_its_decoder() {
     init();
     let rows = tensor("onnx/output0", &[1, 300, 6], vec![0.0; 1800]);
     let expected = "they are of a pose model (task pose): set decoder=yolov8-pose";
-    let pose = ModelInfo::default().with_task("pose").to_caps().unwrap();
+    let pose =
+        ModelInfo { task: Some("pose".to_owned()), ..ModelInfo::default() }.to_caps().unwrap();
     let tensor = rows.clone().with_model(pose);
     let message = error("", vec![tensor.clone()]);
     let tensors = "the tensors (onnx/output0 (f32 1x300x6)) cannot be decoded: ";
@@ -677,11 +683,15 @@ fn a_model_of_another_family_is_an_error_that_names_its_decoder() {
     // If the decoder is set, it is used, with a warning.
     let warning = format!("decoder yolov5 reads the tensors, but {expected}");
     assert_warns("decoder=yolov5", &[tensor], &[&warning]);
-    let detect = ModelInfo::default().with_task("detect").with_end2end(true).to_caps().unwrap();
+    let detect =
+        ModelInfo { task: Some("detect".to_owned()), end2end: true, ..ModelInfo::default() }
+            .to_caps()
+            .unwrap();
     let message = error("", vec![rows.with_model(detect)]);
     assert!(message.contains("set decoder to the right one"), "{message}");
     // The shape would be enough if there were no metadata.
-    let segment = ModelInfo::default().with_task("segment").to_caps().unwrap();
+    let segment =
+        ModelInfo { task: Some("segment".to_owned()), ..ModelInfo::default() }.to_caps().unwrap();
     let output = yolov8("onnx/output0", 80, &OBJECTS);
     assert_warns("", std::slice::from_ref(&output), &[]);
     let message = error("", vec![output.with_model(segment)]);

@@ -148,8 +148,8 @@ fn the_layout_of_keypoints_follows_from_the_property_the_model_or_the_label() {
         }
         NewTensor::from_vec(id, &[1, 4 + classes + 51, 60], numbers).unwrap()
     };
-    let info = || ModelInfo::default().with_keypoints([17, 3]);
-    let labeled = |label: &str| info().with_labels([label]);
+    let info = || ModelInfo { keypoints: Some([17, 3]), ..ModelInfo::default() };
+    let labeled = |label: &str| ModelInfo { labels: [label].map(Into::into).into(), ..info() };
     use KeypointLayout::{Coco17, Face5, Points};
     for (properties, info, classes, expected) in [
         // Without a label, the only class is a person.
@@ -158,13 +158,23 @@ fn the_layout_of_keypoints_follows_from_the_property_the_model_or_the_label() {
         ("", labeled("person"), 1, "coco-17"),
         ("", labeled("Pedestrian"), 1, "coco-17"),
         ("", labeled("dog"), 1, "points"),
-        ("", info().with_labels(["person", "dog"]), 2, "coco-17"),
-        ("", labeled("dog").with_keypoint_layout(Coco17), 1, "coco-17"),
-        ("", labeled("person").with_keypoint_layout(Points), 1, "points"),
-        ("", labeled("person").with_keypoint_layout(Face5), 1, "points"),
+        (
+            "",
+            ModelInfo { labels: ["person", "dog"].map(Into::into).into(), ..info() },
+            2,
+            "coco-17",
+        ),
+        ("", ModelInfo { keypoint_layout: Some(Coco17), ..labeled("dog") }, 1, "coco-17"),
+        ("", ModelInfo { keypoint_layout: Some(Points), ..labeled("person") }, 1, "points"),
+        ("", ModelInfo { keypoint_layout: Some(Face5), ..labeled("person") }, 1, "points"),
         ("keypoint-layout=coco-17", labeled("dog"), 1, "coco-17"),
         ("keypoint-layout=points", labeled("person"), 1, "points"),
-        ("keypoint-layout=points", labeled("person").with_keypoint_layout(Coco17), 1, "points"),
+        (
+            "keypoint-layout=points",
+            ModelInfo { keypoint_layout: Some(Coco17), ..labeled("person") },
+            1,
+            "points",
+        ),
     ] {
         init();
         let context = format!("{properties} {info:?}");

@@ -22,8 +22,12 @@ fn window_of(info: &ModelInfo) -> NewTensor {
 /// Returns a model description with all fields.
 fn model() -> ModelInfo {
     init();
-    let info = ModelInfo::default().with_size([640, 640]).with_letterbox(Letterbox::Center);
-    info.with_labels(["person"])
+    let info = ModelInfo {
+        size: Some([640, 640]),
+        letterbox: Some(Letterbox::Center),
+        ..ModelInfo::default()
+    };
+    ModelInfo { labels: ["person"].map(Into::into).into(), ..info }
 }
 
 /// Returns the regions of each frame of 1920 x 1080 pixels. `tensors` has the tensors of each frame
@@ -92,7 +96,7 @@ const TOP_LEFT: [u32; 4] = [480, 600, 192, 192];
 fn size_letterbox_and_labels_of_the_tensors_are_used_without_properties() {
     assert_eq!(frame("", vec![window()]), region("object", UNSCALED));
     assert_eq!(frame("", vec![window_of(&model())]), region("person", CENTER));
-    let top_left = model().with_letterbox(Letterbox::TopLeft);
+    let top_left = ModelInfo { letterbox: Some(Letterbox::TopLeft), ..model() };
     assert_eq!(frame("", vec![window_of(&top_left)]), region("person", TOP_LEFT));
 }
 
@@ -124,10 +128,16 @@ fn each_field_of_a_description_can_be_missing() {
     let none = ModelInfo::default();
     for (info, expected) in [
         (none.clone(), region("object", UNSCALED)),
-        (none.clone().with_labels(["person"]), region("person", UNSCALED)),
-        (none.clone().with_labels([""]), region("class-0", UNSCALED)),
-        (none.clone().with_size([640, 640]), region("object", STRETCHED)),
-        (none.with_letterbox(Letterbox::None), region("object", UNSCALED)),
+        (
+            ModelInfo { labels: ["person"].map(Into::into).into(), ..none.clone() },
+            region("person", UNSCALED),
+        ),
+        (
+            ModelInfo { labels: [""].map(Into::into).into(), ..none.clone() },
+            region("class-0", UNSCALED),
+        ),
+        (ModelInfo { size: Some([640, 640]), ..none.clone() }, region("object", STRETCHED)),
+        (ModelInfo { letterbox: Some(Letterbox::None), ..none }, region("object", UNSCALED)),
     ] {
         assert_eq!(frame("", vec![window_of(&info)]), expected, "{info:?}");
     }
@@ -162,16 +172,16 @@ fn properties_override_the_model_description() {
 
 #[test]
 fn the_letterbox_of_the_tensors_applies_to_a_size_from_the_properties() {
-    let info = ModelInfo::default().with_letterbox(Letterbox::Center);
+    let info = ModelInfo { letterbox: Some(Letterbox::Center), ..ModelInfo::default() };
     let size = "model-width=640 model-height=640";
     assert_eq!(frame(size, vec![window_of(&info)]), region("object", CENTER));
-    let size = ModelInfo::default().with_size([640, 640]);
+    let size = ModelInfo { size: Some([640, 640]), ..ModelInfo::default() };
     assert_eq!(frame("letterbox=center", vec![window_of(&size)]), region("object", CENTER));
 }
 
 #[test]
 fn a_letterbox_without_any_size_is_an_error() {
-    let info = ModelInfo::default().with_letterbox(Letterbox::Center);
+    let info = ModelInfo { letterbox: Some(Letterbox::Center), ..ModelInfo::default() };
     let message = error("", vec![window_of(&info)]);
     assert!(message.contains("letterbox needs the size of the model's input"), "{message}");
     let message = error("model-width=640", vec![window_of(&model())]);
@@ -182,7 +192,9 @@ fn a_letterbox_without_any_size_is_an_error() {
 fn the_first_tensor_with_a_model_is_used() {
     init();
     let other = NewTensor::from_vec("other", &[1], vec![0.0f32]).unwrap();
-    let cat = ModelInfo::default().with_labels(["cat"]).to_caps().unwrap();
+    let cat = ModelInfo { labels: ["cat"].map(Into::into).into(), ..ModelInfo::default() }
+        .to_caps()
+        .unwrap();
     let tensors = vec![other.clone(), window_of(&model()), other.with_model(cat)];
     assert_eq!(frame("", tensors), region("person", CENTER));
 }
@@ -198,7 +210,10 @@ fn yolov8(labels: &[&str]) -> NewTensor {
         }
         elements[(4 + class) * 10 + class] = 0.9 - 0.1 * class as f32;
     }
-    let info = ModelInfo::default().with_labels(labels.iter().copied());
+    let info = ModelInfo {
+        labels: labels.iter().map(ToString::to_string).collect(),
+        ..ModelInfo::default()
+    };
     let tensor = NewTensor::from_vec("out", &[1, 7, 10], elements).unwrap();
     tensor.with_model(info.to_caps().unwrap())
 }
@@ -234,7 +249,11 @@ fn rules_for_classes_take_labels_of_the_tensors() {
 
 #[test]
 fn a_model_that_changes_in_mid_stream_applies_from_its_first_frame_on() {
-    let other = ModelInfo::default().with_size([960, 540]).with_labels(["cat"]);
+    let other = ModelInfo {
+        size: Some([960, 540]),
+        labels: ["cat"].map(Into::into).into(),
+        ..ModelInfo::default()
+    };
     let (model, other) = (model().to_caps().unwrap(), other.to_caps().unwrap());
     // Caps are equal but at another address, as from a producer that makes new caps for each frame.
     let copy = || model.copy();

@@ -21,11 +21,13 @@ type Found = (i32, i32, [u32; 4]);
 /// Boxes of one class as corners and scores, in pixels of a model's input of 320x320.
 fn windows(id: &str, rows: &[[f32; 5]]) -> Vec<NewTensor> {
     init();
-    let model = ModelInfo::default()
-        .with_size([320, 320])
-        .with_letterbox(Letterbox::Center)
-        .to_caps()
-        .unwrap();
+    let model = ModelInfo {
+        size: Some([320, 320]),
+        letterbox: Some(Letterbox::Center),
+        ..ModelInfo::default()
+    }
+    .to_caps()
+    .unwrap();
     let boxes: Vec<f32> = rows.iter().flat_map(|row| row[..4].to_vec()).collect();
     let scores: Vec<f32> = rows.iter().map(|row| row[4]).collect();
     let tensor = |id: &str, shape: &[usize], elements| {

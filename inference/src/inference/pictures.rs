@@ -293,7 +293,8 @@ fn fit_rule(
         return Ok((letterbox.into(), None));
     }
     let rule = FitRule::from(letterbox).with_pixel_aspect_ratio(ratio);
-    Ok((rule, Some(info.clone().with_pixel_aspect_ratio(ratio).to_caps()?)))
+    let info = ModelInfo { pixel_aspect_ratio: Some(ratio), ..info.clone() };
+    Ok((rule, Some(info.to_caps()?)))
 }
 
 impl PicturesOnGpu {

@@ -153,17 +153,18 @@ impl Model {
         };
         let input = InputSpec::new(name, dtype, batch, &overrides, info.as_ref(), &metadata, scale)
             .map_err(with_signatures)?;
-        let mut info = ModelInfo::default()
-            .with_size(input.size)
-            .with_letterbox(overrides.letterbox.or(letterbox).unwrap_or(Letterbox::Center));
-        info.is_suppressed =
-            signature.is_some_and(|it| it.is_suppressed) || metadata.is_suppressed();
-        info.signatures = signatures;
-        info.task = metadata.task().map(ToOwned::to_owned);
-        info.end2end = metadata.end2end();
-        info.keypoints = metadata.keypoints();
-        info.keypoint_layout = metadata::keypoint_layout(&metadata);
-        info.labels = overrides.labels.unwrap_or(metadata.labels);
+        let info = ModelInfo {
+            size: Some(input.size),
+            letterbox: Some(overrides.letterbox.or(letterbox).unwrap_or(Letterbox::Center)),
+            is_suppressed: signature.is_some_and(|it| it.is_suppressed) || metadata.is_suppressed(),
+            signatures,
+            task: metadata.task().map(ToOwned::to_owned),
+            end2end: metadata.end2end(),
+            keypoints: metadata.keypoints(),
+            keypoint_layout: metadata::keypoint_layout(&metadata),
+            labels: overrides.labels.unwrap_or(metadata.labels),
+            ..ModelInfo::default()
+        };
         Ok(Self {
             pixels_vary: signature.is_some_and(|it| it.facts.pixels_vary) && !is_known,
             signature,
