@@ -197,8 +197,9 @@ fn region(tensor: &Tensor) -> Result<Option<TensorRegion>, Failure> {
             Err(Failure::argument("tensor: parent: expected a region with it, got none"))
         }
         (_, has_parent) if is_region => {
-            let region = TensorRegion::new(FrameRegion { left, top, width, height });
-            Ok(Some(if has_parent == 0 { region } else { region.with_parent(tensor.parent) }))
+            let pixels = FrameRegion { left, top, width, height };
+            let parent = (has_parent != 0).then_some(tensor.parent);
+            Ok(Some(TensorRegion { pixels, parent }))
         }
         _ => Err(Failure::argument(format!(
             "tensor: region: expected left, top, width and height with a width and a height of 1 or more, got {left}, \

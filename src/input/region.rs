@@ -14,7 +14,6 @@ static PARENT: FieldName = FieldName::new("parent");
 
 /// The part of a frame on which a model ran: a tile, a region of interest, or an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct TensorRegion {
     /// The pixels of the frame.
     pub pixels: FrameRegion,
@@ -23,17 +22,6 @@ pub struct TensorRegion {
 }
 
 impl TensorRegion {
-    /// A region without a parent.
-    pub fn new(pixels: FrameRegion) -> Self {
-        Self { pixels, parent: None }
-    }
-
-    /// Sets the id of the region of interest or object that has these pixels.
-    #[must_use]
-    pub fn with_parent(self, parent: i32) -> Self {
-        Self { parent: Some(parent), ..self }
-    }
-
     /// Reads the fields, or returns `None` if there is no field `region`.
     ///
     /// # Errors

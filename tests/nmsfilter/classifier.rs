@@ -149,8 +149,7 @@ fn add_roi(buffer: &mut gst::BufferRef, id: i32, rect: (u32, u32, u32, u32)) {
 
 fn attach_to(buffer: &mut gst::BufferRef, parent: Option<i32>, pixels: [u32; 4], best: usize) {
     let [left, top, width, height] = pixels;
-    let region = TensorRegion::new(FrameRegion { left, top, width, height });
-    let region = parent.map_or(region, |parent| region.with_parent(parent));
+    let region = TensorRegion { pixels: FrameRegion { left, top, width, height }, parent };
     let mut numbers = [0.0f32; 3];
     numbers[best] = 8.0;
     attach_of(buffer, &tensor(LOGITS, &[1, 3], &numbers), None, Some(&region)).unwrap();
@@ -177,11 +176,10 @@ fn each_output_has_classes_of_its_own() {
             let properties =
                 format!("decoder=classifier score-activation=none {}", label_file(&file));
             let (found, objects, ended) = filter(&properties, move |buffer| {
-                let mut region =
-                    TensorRegion::new(FrameRegion { left: 10, top: 10, width: 100, height: 200 });
+                let pixels = FrameRegion { left: 10, top: 10, width: 100, height: 200 };
+                let region = TensorRegion { pixels, parent };
                 if let Some(parent) = parent {
                     add_roi(buffer, parent, (10, 10, 100, 200));
-                    region = region.with_parent(parent);
                 }
                 for tensor in [tensor("color", &[1, 3], &colors), tensor("type", &[1, 4], &types)] {
                     attach_of(buffer, &tensor, None, Some(&region)).unwrap();
@@ -251,7 +249,7 @@ fn classes_that_are_attached_twice_are_told() {
                 };
                 add_roi(buffer, parent, (10, 10, 100, 200));
                 let pixels = FrameRegion { left: 10, top: 10, width: 100, height: 200 };
-                let region = TensorRegion::new(pixels).with_parent(parent);
+                let region = TensorRegion { pixels, parent: Some(parent) };
                 attach_of(buffer, &tensor, None, Some(&region)).unwrap();
             }
         });
@@ -345,8 +343,8 @@ fn the_classes_of_two_classifiers_follow_one_another() {
     ));
     intercept(&pipeline, "in", |buffer| {
         add_roi(buffer, 3, (100, 100, 50, 50));
-        let region = FrameRegion { left: 100, top: 100, width: 50, height: 50 };
-        let region = TensorRegion::new(region).with_parent(3);
+        let pixels = FrameRegion { left: 100, top: 100, width: 50, height: 50 };
+        let region = TensorRegion { pixels, parent: Some(3) };
         for (source, numbers) in [("color", [0.0, 9.0]), ("size", [9.0, 0.0])] {
             attach_of(buffer, &tensor(LOGITS, &[2], &numbers), Some(source), Some(&region))
                 .unwrap();

@@ -80,8 +80,8 @@ fn a_box_in_a_region_of_its_size_is_no_repetition() {
         intercept(&pipeline, "in", move |buffer| {
             use gst_video::VideoRegionOfInterestMeta as Region;
             Region::add(buffer, "object", (0, 0, 8, 8)).set_id(parent);
-            let region = FrameRegion { left: 0, top: 0, width: 64, height: 64 };
-            let region = TensorRegion::new(region).with_parent(parent);
+            let pixels = FrameRegion { left: 0, top: 0, width: 64, height: 64 };
+            let region = TensorRegion { pixels, parent: Some(parent) };
             attach_of(buffer, &windows(1), None, Some(&region)).unwrap();
         });
         let seen = watch(&pipeline, "nms", |buffer| {

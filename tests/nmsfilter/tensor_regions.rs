@@ -43,7 +43,8 @@ fn windows(id: &str, rows: &[[f32; 5]]) -> Vec<NewTensor> {
 type Part = (TensorRegion, Vec<NewTensor>);
 
 fn part([left, top, width, height]: [u32; 4], rows: &[[f32; 5]]) -> Part {
-    (TensorRegion::new(FrameRegion { left, top, width, height }), windows("", rows))
+    let pixels = FrameRegion { left, top, width, height };
+    (TensorRegion { pixels, parent: None }, windows("", rows))
 }
 
 /// Runs a frame of 640x480 pixels with these parts through `nmsfilter`. Returns what it attached, or the error.
@@ -149,7 +150,7 @@ fn a_region_of_an_object_has_the_objects_id_as_parent() {
         }
         for (id, left, score) in [(0, 0, 0.5), (7, 320, 0.9)] {
             let pixels = FrameRegion { left, top: 0, width: 320, height: 320 };
-            let region = TensorRegion::new(pixels).with_parent(id);
+            let region = TensorRegion { pixels, parent: Some(id) };
             for tensor in windows("", &[[100.0, 100.0, 150.0, 150.0, score]]) {
                 attach_of(buffer, &tensor, Some("faces"), Some(&region)).unwrap();
             }
@@ -164,7 +165,8 @@ fn a_frame_without_a_detection_counts_once() {
     let boxes = [[0.0, 0.0, 20.0, 20.0, 0.1]];
     let (found, ended) = run_with("", move |buffer| {
         for left in [0, 320] {
-            let region = TensorRegion::new(FrameRegion { left, top: 0, width: 320, height: 320 });
+            let pixels = FrameRegion { left, top: 0, width: 320, height: 320 };
+            let region = TensorRegion { pixels, parent: None };
             for tensor in windows("", &boxes) {
                 attach_of(buffer, &tensor, None, Some(&region)).unwrap();
             }
@@ -183,7 +185,8 @@ fn regions_whose_tensors_differ_are_an_error() {
     let boxes = [[0.0, 0.0, 20.0, 20.0, 0.9]; 2];
     let (_, ended) = run_with("", move |buffer| {
         for (left, rows) in [(0, &boxes[..1]), (320, &boxes[..])] {
-            let region = TensorRegion::new(FrameRegion { left, top: 0, width: 320, height: 320 });
+            let pixels = FrameRegion { left, top: 0, width: 320, height: 320 };
+            let region = TensorRegion { pixels, parent: None };
             for tensor in windows("", rows) {
                 attach_of(buffer, &tensor, Some("tiles"), Some(&region)).unwrap();
             }

@@ -292,7 +292,8 @@ impl Regions {
     }
 
     fn set(&mut self, pixels: Vec<FrameRegion>, sizes: [[u32; 2]; 2]) {
-        self.chosen = pixels.into_iter().map(TensorRegion::new).collect();
+        let region = |pixels| TensorRegion { pixels, parent: None };
+        self.chosen = pixels.into_iter().map(region).collect();
         self.sizes = Some(sizes);
     }
 }

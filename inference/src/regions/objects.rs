@@ -29,7 +29,7 @@ pub(super) fn add(
         .filter(|region| region.label.to_str().is_ok_and(|label| settings.has_label(label)))
         .filter_map(|region| {
             let pixels = with_margin(region.rectangle.map(i64::from), settings.roi_margin, frame)?;
-            Some(TensorRegion::new(pixels).with_parent(region.id))
+            Some(TensorRegion { pixels, parent: Some(region.id) })
         });
     found.extend(wanted.take(limit));
     if !has_regions {
@@ -41,7 +41,7 @@ pub(super) fn add(
             .filter(|object| object.label.is_some_and(|label| settings.has_label(label)))
             .filter_map(|object| {
                 let pixels = with_margin(object.rectangle, settings.roi_margin, frame)?;
-                Some(TensorRegion::new(pixels).with_parent(object.id as i32))
+                Some(TensorRegion { pixels, parent: Some(object.id as i32) })
             });
         found.extend(wanted.take(limit));
     }

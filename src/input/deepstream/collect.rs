@@ -87,7 +87,7 @@ impl Collector<'_> {
                 self.found.outside = Some(OutsideObject { rect, frame: size });
                 continue;
             };
-            let region = TensorRegion::new(pixels).with_parent(number_of(position, count));
+            let region = TensorRegion { pixels, parent: Some(number_of(position, count)) };
             // The boxes of a frame are compared with each other, so they must be of one model.
             let model = ModelInput::from(batch.model(tensor));
             if self.images.get(first).is_some_and(|image| image.frame.model != model) {
@@ -121,14 +121,12 @@ impl Collector<'_> {
                 return Err(different_models(index, self.found.unique_id));
             }
             fits.add(pixels.size(), input, batch.region_scaling(region))?;
-            let mut region_of_frame = TensorRegion::new(pixels);
             let objects = batch.object_list(frame);
             let count = objects.clone().count();
             let position = objects.flatten().position(|object| batch.is_object(region, object));
-            if let Some(position) = position {
-                region_of_frame = region_of_frame.with_parent(number_of(position, count));
-            }
-            self.add_image(batch, (index, size, Some(region_of_frame)), tensor)?;
+            let parent = position.map(|position| number_of(position, count));
+            let region = TensorRegion { pixels, parent };
+            self.add_image(batch, (index, size, Some(region)), tensor)?;
         }
         // The tensors have the settings of nvinfer, but nvdspreprocess has scaled.
         let letterbox = Some(fits.letterbox());
