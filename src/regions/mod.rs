@@ -166,30 +166,22 @@ impl<'a> AttachedRegion<'a> {
             params: Params { list: meta.params, lifetime: PhantomData },
             class_count: 0,
         };
-        let (mut has_detection, mut has_keypoints, mut has_mask) = (false, false, false);
-        let mut has_track = false;
+        let mut has = [false; OTHERS.len()];
         for structure in region.params {
-            // If several structures have one name, the first counts, as in
-            // `gst_video_region_of_interest_meta_get_param`.
-            match structure.name().as_bytes() {
-                b"detection" if !has_detection => {
-                    has_detection = true;
-                    region.set_detection(structure);
-                }
-                b"keypoints" if !has_keypoints => {
-                    has_keypoints = true;
-                    region.keypoints = AttachedKeypoints::new(structure);
-                }
-                b"mask" if !has_mask => {
-                    has_mask = true;
-                    region.mask = AttachedMask::new(structure);
-                }
-                b"object_id" if !has_track => {
-                    has_track = true;
+            let name = structure.name().as_str();
+            // If several structures have one name, the first counts, as in `gst_video_region_of_interest_meta_get_param`.
+            let other = OTHERS.iter().position(|other| *other == name);
+            if other.is_some_and(|other| std::mem::replace(&mut has[other], true)) {
+                continue;
+            }
+            match name {
+                "detection" => region.set_detection(structure),
+                "keypoints" => region.keypoints = AttachedKeypoints::new(structure),
+                "mask" => region.mask = AttachedMask::new(structure),
+                "object_id" => {
                     region.track_id = field!("id").int(structure);
                     region.is_predicted = field!("predicted").boolean(structure) == Some(true);
                 }
-                _ if OTHERS.contains(&structure.name().as_str()) => {}
                 _ => region.class_count += usize::from(is_class(structure)),
             }
         }
