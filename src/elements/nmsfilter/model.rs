@@ -5,7 +5,6 @@
 //! images in their frames. Changed settings are pending until the tensors can be read with them; if they stay invalid for
 //! a second, that is a warning.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use gst::prelude::*;
@@ -18,7 +17,6 @@ use super::notices::Notices;
 use super::reading::{ModelReading, ModelTensors};
 use super::setting_notices;
 use super::settings::Settings;
-use super::settings::nvinfer_config::NvinferConfig;
 use crate::elements::property;
 use crate::input::InputError;
 use crate::input::model::{ModelInfo, ModelInput};
@@ -100,15 +98,15 @@ impl PendingSettings {
 }
 
 impl Model {
-    pub fn new(labels: Labels, properties: Settings, nvinfer: Option<Arc<NvinferConfig>>) -> Self {
-        let settings = properties.with_nvinfer(nvinfer.as_ref());
+    /// A model whose `settings` come from the properties and a configuration of nvinfer.
+    pub fn new(labels: Labels, properties: Settings, settings: Settings) -> Self {
         Self { labels, properties, settings, ..Self::default() }
     }
 
     /// The model of the element with this index, for tensors of a stream.
     pub fn of_stream(&self, index: usize, stream: u32) -> Self {
-        let nvinfer = self.settings.nvinfer.clone();
-        let model = Self::new(self.labels.of_file(), self.properties.clone(), nvinfer);
+        let settings = self.properties.with_nvinfer(self.settings.nvinfer.as_ref());
+        let model = Self::new(self.labels.of_file(), self.properties.clone(), settings);
         Self { index, stream: Some(stream), ..model }
     }
 

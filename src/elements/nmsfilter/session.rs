@@ -7,7 +7,6 @@
 //! the regions only.
 
 use std::fmt;
-use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 use gst_newer::AnalyticsBatchMeta;
@@ -21,7 +20,6 @@ use super::error::FrameError;
 use super::model::Model;
 use super::notices;
 use super::settings::Settings;
-use super::settings::nvinfer_config::NvinferConfig;
 use super::stats::{FrameCounts, Stats};
 use crate::deepstream::FrameCaps;
 use crate::elements::frame_size;
@@ -66,13 +64,13 @@ impl Session {
         engine: Box<dyn Engine>,
         labels: Labels,
         batches: deepstream::Reader,
+        properties: Settings,
         settings: Settings,
-        nvinfer: Option<Arc<NvinferConfig>>,
     ) -> Self {
         let selection = Selection::new(settings.tensors_from.as_deref());
         Self {
             decoder: FrameDecoder::new(engine),
-            models: vec![Model::new(labels, settings, nvinfer)],
+            models: vec![Model::new(labels, properties, settings)],
             batches,
             tensor_sets: SetReader::new(selection),
             caps: None,

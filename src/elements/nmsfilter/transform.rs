@@ -71,7 +71,7 @@ impl BaseTransformImpl for NmsFilter {
         for warning in nvinfer.iter().flat_map(|config| config.warnings(&properties)) {
             gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{warning}"));
         }
-        *lock(&self.session) = Some(Session::new(engine, labels, deepstream, properties, nvinfer));
+        *lock(&self.session) = Some(Session::new(engine, labels, deepstream, properties, settings));
         Ok(())
     }
 

@@ -23,32 +23,30 @@ impl NvinferConfig {
     pub fn apply(self: &Arc<Self>, properties: &Settings) -> Settings {
         let mut settings = Settings { nvinfer: Some(self.clone()), ..properties.clone() };
         let is_set = |name| properties.was_set.contains(name);
-        let all = &self.all;
-        if let Some(threshold) = all.score_threshold().filter(|_| !is_set("score-threshold")) {
-            settings.scalars.thresholds.default = threshold;
-        }
-        if let Some(threshold) = all.iou_threshold.filter(|_| !is_set("iou-threshold")) {
-            settings.scalars.iou_threshold = threshold;
-        }
-        if self.suppresses_nothing && !is_set("method") {
-            settings.method = Method::None;
-        }
-        if self.is_end_to_end && !is_set("decoder") {
-            settings.decoder = Decoder::End2end;
-        }
-        if let Some(classes) = self.num_classes.filter(|_| !is_set("num-classes")) {
-            settings.num_classes = classes;
-        }
-        if let Some([keeps, is_symmetric]) = self.keeps_aspect.filter(|_| !is_set("letterbox")) {
-            settings.letterbox = match (keeps, is_symmetric) {
+        let scalars = &mut settings.scalars;
+        let (score, iou) = (self.all.score_threshold(), self.all.iou_threshold);
+        fill(&mut scalars.thresholds.default, score, is_set("score-threshold"));
+        fill(&mut scalars.iou_threshold, iou, is_set("iou-threshold"));
+        let method = self.suppresses_nothing.then_some(Method::None);
+        fill(&mut settings.method, method, is_set("method"));
+        let decoder = self.is_end_to_end.then_some(Decoder::End2end);
+        fill(&mut settings.decoder, decoder, is_set("decoder"));
+        fill(&mut settings.num_classes, self.num_classes, is_set("num-classes"));
+        let letterbox =
+            self.keeps_aspect.map(|[keeps, is_symmetric]| match (keeps, is_symmetric) {
                 (false, _) => NmsFilterLetterbox::None,
                 (true, false) => NmsFilterLetterbox::TopLeft,
                 (true, true) => NmsFilterLetterbox::Center,
-            };
-        }
-        if let Some(id) = self.unique_id.filter(|_| !is_set("unique-id")) {
-            settings.unique_id = id;
-        }
+            });
+        fill(&mut settings.letterbox, letterbox, is_set("letterbox"));
+        fill(&mut settings.unique_id, self.unique_id, is_set("unique-id"));
         settings
+    }
+}
+
+/// Replaces the value of a property that was not set by the configuration's, if it has one.
+fn fill<T>(property: &mut T, configured: Option<T>, is_set: bool) {
+    if let Some(value) = configured.filter(|_| !is_set) {
+        *property = value;
     }
 }
