@@ -101,7 +101,7 @@ impl Stats {
 }
 
 /// The counts of the frames of a buffer, without survivors.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FrameCounts {
     pub frames: usize,
     pub frames_without_tensors: usize,

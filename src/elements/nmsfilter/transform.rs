@@ -163,15 +163,7 @@ impl BaseTransformImpl for NmsFilter {
         }
         match result {
             Ok(counts) => {
-                gst::trace!(
-                    CAT,
-                    imp = self,
-                    "{} frames, {} candidates, {} survivors, {} rejected",
-                    counts.frames,
-                    counts.candidates,
-                    counts.survivors,
-                    counts.rejected,
-                );
+                gst::trace!(CAT, imp = self, "{counts:?}");
                 lock(&self.stats).count(&counts, start.elapsed());
             }
             Err(error) => {
