@@ -31,7 +31,6 @@ pub use compressed::{CompressedKernels, RESAMPLE};
 pub use copy::DeviceRows;
 pub use driver::{Driver, DriverError, EdgeData};
 pub use memory::{DeviceBuffer, Location, PinnedBuffer};
-pub(crate) use module::kernel_node;
 pub use module::{Kernel, Module};
 pub use node_sequence::{NodeSequence, Start};
 pub use ready::{READY_EVENT, Ready};

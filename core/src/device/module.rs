@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Modules and kernels.
 //!
-//! In: PTX. Out: kernels, which are launched in a stream. (The engine's kernels are launched by CUDA graphs
-//! instead, in `engine::cuda`.)
+//! In: PTX, or machine code. Out: kernels, which are launched in a stream, or are nodes of a graph.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
@@ -12,7 +11,7 @@ use cudarc::driver::sys;
 
 use super::{Device, DriverError, Stream};
 
-/// PTX that is loaded on a GPU. It is unloaded when the module and all of its kernels have been dropped.
+/// PTX or machine code that is loaded on a GPU. It is unloaded when the module and all of its kernels have been dropped.
 #[derive(Clone, Debug)]
 pub struct Module(Arc<Loaded>);
 
@@ -40,10 +39,21 @@ impl Module {
         if !ptx.to_bytes().iter().all(is_text) {
             return Err(DriverError::not_ptx());
         }
+        // SAFETY: the image is text with a terminating zero.
+        unsafe { Self::of_image(device, ptx.to_bytes_with_nul()) }
+    }
+
+    /// Loads PTX or machine code.
+    ///
+    /// # Errors
+    /// If the driver cannot compile or load it.
+    ///
+    /// # Safety
+    /// PTX must have a terminating zero, and machine code must be complete.
+    pub(crate) unsafe fn of_image(device: &Arc<Device>, image: &[u8]) -> Result<Self, DriverError> {
         let mut handle = null_mut();
-        // SAFETY: `handle` is valid for writes, and the image is text with a terminating zero. `drop` unloads the
-        // module.
-        unsafe { device.enter()?.cuModuleLoadData(&mut handle, ptx.as_ptr().cast()) }?;
+        // SAFETY: `handle` is valid for writes; the caller guarantees the image. `drop` unloads the module.
+        unsafe { device.enter()?.cuModuleLoadData(&mut handle, image.as_ptr().cast()) }?;
         Ok(Self(Arc::new(Loaded { device: device.clone(), handle })))
     }
 
@@ -86,6 +96,11 @@ unsafe impl Send for Kernel {}
 unsafe impl Sync for Kernel {}
 
 impl Kernel {
+    /// The module that has the kernel.
+    pub(crate) fn module(&self) -> &Module {
+        &self.module
+    }
+
     /// The kernel as a node of a [`NodeSequence`](super::NodeSequence): `grid` blocks of `block` threads without dynamic
     /// shared memory. `params` has the address of each parameter.
     pub fn node(
@@ -94,7 +109,19 @@ impl Kernel {
         block: [u32; 3],
         params: &mut [*mut c_void],
     ) -> sys::CUDA_KERNEL_NODE_PARAMS {
-        kernel_node(self.function, grid, block, params)
+        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (grid, block);
+        sys::CUDA_KERNEL_NODE_PARAMS {
+            func: self.function,
+            gridDimX: grid_x,
+            gridDimY: grid_y,
+            gridDimZ: grid_z,
+            blockDimX: block_x,
+            blockDimY: block_y,
+            blockDimZ: block_z,
+            sharedMemBytes: 0,
+            kernelParams: params.as_mut_ptr(),
+            extra: null_mut(),
+        }
     }
 
     /// Launches `grid` blocks of `block` threads without dynamic shared memory, asynchronously, in
@@ -122,27 +149,5 @@ impl Kernel {
         // SAFETY: the function belongs to a loaded module. The caller guarantees the parameters and the kernel's
         // accesses.
         unsafe { stream.launch(&driver, &self.node(grid, block, params)) }
-    }
-}
-
-/// The launch of `grid` blocks of `block` threads of a function, without dynamic shared memory. `params` has the address of
-/// each parameter.
-pub(crate) fn kernel_node(
-    function: sys::CUfunction,
-    [grid_x, grid_y, grid_z]: [u32; 3],
-    [block_x, block_y, block_z]: [u32; 3],
-    params: &mut [*mut c_void],
-) -> sys::CUDA_KERNEL_NODE_PARAMS {
-    sys::CUDA_KERNEL_NODE_PARAMS {
-        func: function,
-        gridDimX: grid_x,
-        gridDimY: grid_y,
-        gridDimZ: grid_z,
-        blockDimX: block_x,
-        blockDimY: block_y,
-        blockDimZ: block_z,
-        sharedMemBytes: 0,
-        kernelParams: params.as_mut_ptr(),
-        extra: null_mut(),
     }
 }

@@ -18,7 +18,7 @@ use super::layout_params::{ColumnParams, LayoutParams};
 use super::mask_params::{MASK_THREADS, MaskParams};
 use super::merging::{ByColumnParams, MergeKernel, MergeParams};
 use super::results::ResultAddresses;
-use crate::device::{DeviceBuffer, DriverError, NodeSequence, Start, Stream, kernel_node};
+use crate::device::{DeviceBuffer, DriverError, Kernel, NodeSequence, Start, Stream};
 
 /// The parameters that change from launch to launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,10 +60,10 @@ pub(super) struct Graph {
 unsafe impl Send for Graph {}
 
 /// A node of a graph.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Node {
     kernel: KernelNode,
-    function: sys::CUfunction,
+    function: Kernel,
     handle: sys::CUgraphNode,
 }
 
@@ -91,9 +91,9 @@ impl Graph {
         };
         for kernel in config.kernels() {
             // The launch sets decode's parameters and its grid.
-            let function = kernels.function(config.function(kernel))?;
+            let function = kernels.kernel(config.function(kernel))?;
             let follows_kernel = !graph.nodes.is_empty();
-            let handle = graph.add_kernel(&graph.sequence, kernel, function, follows_kernel)?;
+            let handle = graph.add_kernel(&graph.sequence, kernel, &function, follows_kernel)?;
             graph.nodes.push(Node { kernel, function, handle });
         }
         graph.sequence.instantiate()?;
@@ -107,7 +107,7 @@ impl Graph {
         &self,
         sequence: &NodeSequence,
         kernel: KernelNode,
-        function: sys::CUfunction,
+        function: &Kernel,
         follows_kernel: bool,
     ) -> Result<sys::CUgraphNode, DriverError> {
         let is_programmatic = follows_kernel && self.kernels.programmatic_launch;
@@ -146,7 +146,7 @@ impl Graph {
                 sequence.add_memset(sort_state, 0, [SORT_STATE_BYTES, groups, stride])?;
             }
             for (i, node) in self.nodes[..count].iter().enumerate() {
-                self.add_kernel(&sequence, node.kernel, node.function, i > 0)?;
+                self.add_kernel(&sequence, node.kernel, &node.function, i > 0)?;
             }
         }
         sequence.instantiate()?;
@@ -158,7 +158,7 @@ impl Graph {
     fn with_node_params<T>(
         &self,
         kernel: KernelNode,
-        function: sys::CUfunction,
+        function: &Kernel,
         params: &LaunchParams,
         groups: u32,
         act: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> T,
@@ -245,7 +245,7 @@ impl Graph {
             KernelNode::Decode => params.kernel.images.max(1),
             _ => groups,
         };
-        act(&kernel_node(function, [blocks, rows, 1], [threads, 1, 1], parameters))
+        act(&function.node([blocks, rows, 1], [threads, 1, 1], parameters))
     }
 
     /// Launches the kernels with `params`, asynchronously, in stream order.
@@ -275,10 +275,10 @@ impl Graph {
         };
         // If this fails, the engine drops the graph.
         for node in self.nodes.iter().filter(|node| is_outdated(node.kernel)) {
-            let &Node { kernel, function, handle } = node;
-            self.with_node_params(kernel, function, params, groups, |params| {
+            let Node { kernel, function, handle } = node;
+            self.with_node_params(*kernel, function, params, groups, |params| {
                 // SAFETY: the parameters match the kernel's signature.
-                unsafe { self.sequence.set_kernel(&driver, handle, params) }
+                unsafe { self.sequence.set_kernel(&driver, *handle, params) }
             })?;
         }
         self.groups = groups;
@@ -297,8 +297,8 @@ impl Graph {
         params: &LaunchParams,
     ) -> Result<(), DriverError> {
         let driver = self.kernels.device().enter()?;
-        for &Node { kernel, function, .. } in &self.nodes {
-            self.with_node_params(kernel, function, params, params.groups, |node| {
+        for Node { kernel, function, .. } in &self.nodes {
+            self.with_node_params(*kernel, function, params, params.groups, |node| {
                 // SAFETY: see `launch`; the parameters match the kernel's signature.
                 unsafe { stream.launch(&driver, node) }
             })?;

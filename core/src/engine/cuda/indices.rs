@@ -8,7 +8,7 @@ use std::ffi::c_void;
 
 use super::interface::PUBLISH_THREADS;
 use super::kernels::Kernels;
-use crate::device::{DriverError, Stream, kernel_node};
+use crate::device::{DriverError, Stream};
 
 /// The kernel's name.
 pub(super) const NAME: &std::ffi::CStr = c"indices";
@@ -26,11 +26,9 @@ pub(super) unsafe fn write(
     mut count: u32,
     mut to: u64,
 ) -> Result<(), DriverError> {
-    let function = kernels.function(NAME)?;
     let mut parameters: [*mut c_void; 3] =
         [(&raw mut detections).cast(), (&raw mut count).cast(), (&raw mut to).cast()];
-    let kernel = kernel_node(function, [1; 3], [PUBLISH_THREADS, 1, 1], &mut parameters);
-    let driver = kernels.device().enter()?;
+    let kernel = kernels.kernel(NAME)?;
     // SAFETY: the parameters match the kernel's signature. The caller guarantees the memory.
-    unsafe { stream.launch(&driver, &kernel) }
+    unsafe { kernel.launch(stream, [1; 3], [PUBLISH_THREADS, 1, 1], &mut parameters) }
 }

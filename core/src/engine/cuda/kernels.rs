@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernels, loaded on a GPU.
 //!
-//! In: the name of a kernel. Out: its function. The driver compiles PTX when it is loaded, which takes seconds for all
+//! In: the name of a kernel. Out: the kernel. The driver compiles PTX when it is loaded, which takes seconds for all
 //! kernels together, until it has them in its cache. So each kernel is loaded separately, when a graph first has it.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
-use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use cudarc::driver::sys;
 
 use super::interface::Precision;
-use crate::device::{CompressedKernels, Device, DeviceError, DriverError, compressed};
+use crate::device::{
+    CompressedKernels, Device, DeviceError, DriverError, Kernel, Module, compressed,
+};
 
 /// Kernels for GPUs with at least a certain compute capability.
 #[derive(Debug)]
@@ -120,20 +121,9 @@ pub(super) struct Kernels {
     binary: &'static KernelBinary,
     /// True if each kernel waits for the preceding one with a grid dependency wait.
     pub programmatic_launch: bool,
-    loaded: Mutex<LoadedKernels>,
+    /// The kernels that were loaded so far.
+    loaded: Mutex<Vec<(&'static CStr, Kernel)>>,
 }
-
-/// The modules and functions that were loaded so far.
-#[derive(Debug, Default)]
-struct LoadedKernels {
-    modules: Vec<sys::CUmodule>,
-    functions: Vec<(&'static CStr, sys::CUfunction)>,
-}
-
-// SAFETY: handles may be used from any thread in which their context is current.
-unsafe impl Send for Kernels {}
-// SAFETY: see `Send`; nothing is changed through the handles.
-unsafe impl Sync for Kernels {}
 
 /// The kernels of each GPU that is in use.
 static OPEN: Mutex<Vec<Weak<Kernels>>> = Mutex::new(Vec::new());
@@ -164,7 +154,7 @@ impl Kernels {
                 programmatic_launch: target >= PROGRAMMATIC_LAUNCH_FROM && supports_edge_data,
                 loaded: Mutex::default(),
             };
-            match kernels.function(FIRST) {
+            match kernels.kernel(FIRST) {
                 Ok(_) => return Ok(kernels),
                 Err(error) if !OF_ANOTHER_GPU.contains(&error.code) => return Err(error),
                 Err(error) => refused = Some(error),
@@ -182,46 +172,24 @@ impl Kernels {
         self.binary.name
     }
 
-    /// The function of the kernel `name`. Loads the kernel if needed.
+    /// The kernel `name`. Loads it if needed.
     ///
     /// # Errors
     /// If the driver cannot compile or load the kernel.
-    pub fn function(&self, name: &'static CStr) -> Result<sys::CUfunction, DriverError> {
+    pub fn kernel(&self, name: &'static CStr) -> Result<Kernel, DriverError> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, function)) = loaded.functions.iter().find(|(known, _)| *known == name) {
-            return Ok(*function);
+        if let Some((_, kernel)) = loaded.iter().find(|(known, _)| *known == name) {
+            return Ok(kernel.clone());
         }
-        let driver = self.device.enter()?;
         // Machine code has all kernels in one module.
-        let module = match loaded.modules.first() {
-            Some(&module) if self.binary.is_native => module,
-            _ => {
-                let mut module = null_mut();
-                let image = self.binary.image(name);
-                // SAFETY: `module` is a valid handle to write to, and the image is complete; `drop` unloads it.
-                unsafe { driver.cuModuleLoadData(&mut module, image.as_ptr().cast()) }?;
-                loaded.modules.push(module);
-                module
-            }
+        let module = match loaded.first() {
+            Some((_, kernel)) if self.binary.is_native => kernel.module().clone(),
+            // SAFETY: PTX is a C string, and machine code is as the compiler wrote it.
+            _ => unsafe { Module::of_image(&self.device, &self.binary.image(name)) }?,
         };
-        let mut function = null_mut();
-        // SAFETY: `function` is a valid handle to write to; the module is loaded.
-        unsafe { driver.cuModuleGetFunction(&mut function, module, name.as_ptr()) }?;
-        loaded.functions.push((name, function));
-        Ok(function)
-    }
-}
-
-impl Drop for Kernels {
-    fn drop(&mut self) {
-        if let Ok(driver) = self.device.enter() {
-            let loaded = self.loaded.get_mut().unwrap_or_else(PoisonError::into_inner);
-            for module in loaded.modules.drain(..) {
-                // SAFETY: the module was loaded in this context, and everything that runs its kernels
-                // holds a reference to `self`.
-                let _ = unsafe { driver.cuModuleUnload(module) };
-            }
-        }
+        let kernel = module.kernel(name)?;
+        loaded.push((name, kernel.clone()));
+        Ok(kernel)
     }
 }
 
