@@ -92,39 +92,6 @@ pub fn phrase(text: impl fmt::Display, word: impl Fn(Setting, Option<&str>) -> S
     phrased + rest
 }
 
-/// Declares an enumeration of errors or notices, as thiserror reads it, and `TEXTS`, the texts of all its variants.
-#[macro_export]
-#[doc(hidden)]
-macro_rules! texts {
-    (
-        $(#[$attribute:meta])*
-        $visibility:vis enum $name:ident {
-            $(
-                $(#[doc = $doc:literal])*
-                $(#[cfg($($cfg:tt)*)])?
-                #[error($($text:tt)*)]
-                $variant:ident $({ $($fields:tt)* })? $(( $($inner:tt)* ))?,
-            )*
-        }
-    ) => {
-        $(#[$attribute])*
-        $visibility enum $name {
-            $(
-                $(#[doc = $doc])*
-                $(#[cfg($($cfg)*)])?
-                #[error($($text)*)]
-                $variant $({ $($fields)* })? $(($($inner)*))?,
-            )*
-        }
-
-        impl $name {
-            /// The texts of all variants, as in the source.
-            #[doc(hidden)]
-            $visibility const TEXTS: &[&str] = &[$(stringify!($($text)*)),*];
-        }
-    };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

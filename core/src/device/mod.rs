@@ -36,7 +36,6 @@ pub use node_sequence::{NodeSequence, Start};
 pub use ready::{READY_EVENT, Ready};
 pub use stream::{Event, ForeignStream, OwnedEvent, Stream};
 
-crate::texts! {
 /// The reason why a GPU cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -74,7 +73,6 @@ pub enum DeviceError {
     /// A call of the driver failed.
     #[error(transparent)]
     Driver(#[from] DriverError),
-}
 }
 
 impl DeviceError {

@@ -7,7 +7,6 @@ use crate::device::{DeviceError, DriverError};
 use crate::tensor::TensorError;
 use crate::wording::Setting::{self, MultiLabel};
 
-crate::texts! {
 /// The reason why an engine returns no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -254,7 +253,6 @@ pub enum EngineError {
         /// The time limit.
         seconds: u64,
     },
-}
 }
 
 impl From<DriverError> for EngineError {

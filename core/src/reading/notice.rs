@@ -23,7 +23,6 @@ pub struct Notice(pub(super) Finding);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NoticeKind(Discriminant<Finding>, Option<(usize, Discriminant<ClassFinding>)>);
 
-crate::texts! {
 /// A fact that contradicts how the tensors are read. `model` is the width and height of the model's input.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(super) enum Finding {
@@ -53,7 +52,13 @@ pub(super) enum Finding {
          with so few rows are usually end to end; set {}, or {} if the model has that many",
         Setting::Decoder.to(other), NumClasses.to(classes)
     )]
-    FewRows { decoder: &'static str, tensor: String, rows: usize, classes: usize, other: &'static str },
+    FewRows {
+        decoder: &'static str,
+        tensor: String,
+        rows: usize,
+        classes: usize,
+        other: &'static str,
+    },
     #[error(
         "{}{ScoreThreshold}{} is {lowest} or more, but scores of decoder {decoder} are probabilities from 0 to 1, so \
          nothing is detected; set it to less than 1, such as 0.5",
@@ -211,7 +216,6 @@ pub(super) enum Finding {
     #[error("tensor {tensor}: {found}")]
     Class { output: usize, tensor: String, found: ClassFinding },
 }
-}
 
 /// A fact that contradicts how an output of a classifier is read.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -281,10 +285,6 @@ pub(crate) enum Unread {
 }
 
 impl Notice {
-    /// The texts of all notices, as in the source.
-    #[doc(hidden)]
-    pub const TEXTS: &[&str] = Finding::TEXTS;
-
     /// The notice of boxes of five numbers, the last of which is an angle.
     pub(crate) fn of_angles(boxes: &[f32]) -> Option<Self> {
         let angles = boxes.iter().skip(4).step_by(5).map(|angle| angle.abs());

@@ -20,7 +20,6 @@ use nmsfilter_core::tensor::TensorError;
 #[error("{0}")]
 pub struct SettingsError(pub String);
 
-nmsfilter_core::texts! {
 /// The reason why a model's file cannot be opened, after its path.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum FileProblem {
@@ -63,9 +62,7 @@ pub enum FileProblem {
         node: String,
     },
 }
-}
 
-nmsfilter_core::texts! {
 /// The reason why inference failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum InferenceError {
@@ -175,7 +172,6 @@ pub enum InferenceError {
         /// The error.
         error: Box<Self>,
     },
-}
 }
 
 impl From<DriverError> for InferenceError {

@@ -14,10 +14,6 @@ mod settings;
 mod undecoded;
 mod upstream;
 
-/// The texts of errors, as in the source, for the test of docs/troubleshooting.md.
-#[doc(hidden)]
-pub const TEXTS: &[&str] = settings::SettingsError::TEXTS;
-
 use gst::glib;
 use gst::prelude::*;
 

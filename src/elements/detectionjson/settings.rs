@@ -22,7 +22,6 @@ pub(super) struct Settings {
 }
 }
 
-nmsfilter_core::texts! {
 /// The reason why a property's value cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SettingsError {
@@ -30,7 +29,6 @@ pub(super) enum SettingsError {
     Tags { text: String, why: String },
     #[error(transparent)]
     DeepStream(#[from] StructureLayoutError),
-}
 }
 
 impl Settings {

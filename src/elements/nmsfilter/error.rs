@@ -11,7 +11,6 @@ use nmsfilter_core::decoder::ChoiceError;
 use nmsfilter_core::engine::EngineError;
 use nmsfilter_core::reading::Refusal;
 
-nmsfilter_core::texts! {
 /// The reason why a frame cannot be processed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameError {
@@ -56,7 +55,6 @@ pub(super) enum FrameError {
     RegionsWithoutModelSize,
     #[error("stream {number} of the batch: {error}")]
     Stream { number: u32, error: Box<Self> },
-}
 }
 
 impl From<Refusal> for FrameError {

@@ -25,9 +25,6 @@ mod stats;
 mod transform;
 mod words;
 
-#[doc(hidden)]
-pub use words::texts;
-
 use gst::glib;
 use gst::prelude::*;
 use gst_base::subclass::prelude::*;

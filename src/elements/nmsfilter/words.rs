@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The element's words: its properties in the texts of the core, and the texts of its own notices.
 
-use super::error::FrameError;
 use crate::deepstream::layout::{StructureLayout, Version, versions_with_regions};
 use crate::input::MAX_TENSORS;
 use crate::input::deepstream::OutsideObject;
 use crate::output::Labels;
 use gst_newer::Missing;
-use nmsfilter_core::decoder::{ChoiceError, LayoutError, classifier};
-use nmsfilter_core::engine::EngineError;
+use nmsfilter_core::decoder::{ChoiceError, classifier};
 use nmsfilter_core::reading::Notice;
 use nmsfilter_core::tensor::MAX_DIMENSIONS;
 use nmsfilter_core::wording::{self, Setting};
@@ -38,7 +36,6 @@ pub(super) fn of_choice(error: &ChoiceError) -> String {
     }
 }
 
-nmsfilter_core::texts! {
 /// A notice of input and settings that can be processed but are probably a mistake, beside those of a reading.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ElementNotice {
@@ -204,9 +201,7 @@ pub(super) enum ElementNotice {
     #[error("max-detections={limit} is reached")]
     Limit { limit: usize },
 }
-}
 
-nmsfilter_core::texts! {
 /// The tensors that no buffer has.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum MissingTensors {
@@ -215,7 +210,10 @@ pub(super) enum MissingTensors {
          picture drop the tensors, such as videoconvert, videoscale, videocrop and videoflip"
     )]
     Any,
-    #[error("{}; {missing}: tensors of GStreamer's own inference elements cannot be read", Self::Any)]
+    #[error(
+        "{}; {missing}: tensors of GStreamer's own inference elements cannot be read",
+        Self::Any
+    )]
     AnyWithout { missing: Missing },
     #[error(
         " of the inference element {selection}, so nothing is detected; there are those of {sets}: set tensors-from to one \
@@ -227,22 +225,6 @@ pub(super) enum MissingTensors {
          to {other}, or to 0; if {id} runs on objects, there were none"
     )]
     OfId { id: u32, other: u32 },
-}
-}
-
-/// The texts of errors and notices, as in the source, for the test of docs/troubleshooting.md.
-#[doc(hidden)]
-pub fn texts() -> Vec<&'static str> {
-    [
-        Notice::TEXTS,
-        ChoiceError::TEXTS,
-        LayoutError::TEXTS,
-        EngineError::TEXTS,
-        ElementNotice::TEXTS,
-        MissingTensors::TEXTS,
-        FrameError::TEXTS,
-    ]
-    .concat()
 }
 
 impl ElementNotice {

@@ -8,7 +8,6 @@ use crate::decoder::{LayoutError, classifier};
 use crate::tensor::TensorView;
 use crate::wording::Setting::{self, Ids, NumClasses};
 
-crate::texts! {
 /// The reason why no decoder was chosen. `tensors` are the tensors, as displayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -65,7 +64,6 @@ pub enum ChoiceError {
     /// Two tensors have ids of one role.
     #[error("two tensors have the id {id}; expected one: give each output an id of its own")]
     Duplicate { id: String },
-}
 }
 
 /// A number of ways, which were not all tried if there are none or very many.

@@ -11,7 +11,6 @@ use crate::wording::Setting::{
 /// A tensor, as displayed, and a number that follows from its shape.
 type Counted = (String, usize);
 
-crate::texts! {
 /// The reason why tensors do not fit a decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -46,7 +45,9 @@ pub enum LayoutError {
         model: String,
     },
     /// The decoder needs the size of the model's input, which is unknown.
-    #[error("tensor {tensor}: decoder {decoder} needs the size of the model's input; set {ModelSize}")]
+    #[error(
+        "tensor {tensor}: decoder {decoder} needs the size of the model's input; set {ModelSize}"
+    )]
     ModelSize {
         /// A tensor, as displayed.
         tensor: String,
@@ -235,7 +236,6 @@ pub enum LayoutError {
         /// The number of classes by the shape.
         classes: usize,
     },
-}
 }
 
 /// The other meaning of scores of one class too many.

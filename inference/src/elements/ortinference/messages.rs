@@ -9,7 +9,7 @@ use gst::subclass::prelude::*;
 use super::imp::OrtInference;
 use super::state::State;
 use crate::inference::CAT;
-use crate::inference::error::{FileProblem, InferenceError};
+use crate::inference::error::InferenceError;
 use crate::inference::session::OpenModel;
 use crate::regions::RegionNotice;
 use gstnmsfilter::elements::lock;
@@ -18,7 +18,6 @@ use gstnmsfilter::elements::lock;
 /// for more streams than this.
 pub(super) const MANY_PICTURES: usize = 32;
 
-nmsfilter_core::texts! {
 /// A notice of settings or a model that are probably a mistake.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OrtNotice {
@@ -63,13 +62,6 @@ pub(super) enum OrtNotice {
          model: see ONNX Runtime's messages with GST_DEBUG=ortinference:4, or set provider=cpu"
     )]
     FirstNodeOnCpu { device: String },
-}
-}
-
-/// The texts of notices and errors, as in the source, for the test of docs/troubleshooting.md.
-#[doc(hidden)]
-pub fn texts() -> Vec<&'static str> {
-    [OrtNotice::TEXTS, InferenceError::TEXTS, FileProblem::TEXTS].concat()
 }
 
 impl OrtInference {

@@ -19,9 +19,6 @@ mod state;
 mod stats;
 mod transform;
 
-#[doc(hidden)]
-pub use messages::texts;
-
 use gst::glib;
 use gst::prelude::*;
 
