@@ -12,17 +12,14 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::{
-    Cpu, Cuda, DeviceOutcome, Engine, EngineError, Job, Method, Outcome, ResultMemory, cuda,
-};
-use crate::device::ForeignStream;
+use super::{Cpu, Cuda, Engine, EngineError, Job, Method, Outcome, cuda};
 use crate::tensor::TensorView;
 
 /// Runs tensors in device memory on the GPU, and tensors in host memory on the faster processor.
 /// After the GPU has failed, every run is on the CPU.
 ///
 /// The GPU is opened at the first run, so that a stream without tensors creates no CUDA context.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Auto {
     cpu: Cpu,
     /// The number of the GPU to use, if the caller gave one.
@@ -48,17 +45,7 @@ impl Auto {
     /// An engine that chooses between the CPU and GPU number `ordinal`. If `ordinal` is `None`, it
     /// uses the first GPU, or the GPU that holds the tensors.
     pub fn new(ordinal: Option<u32>) -> Self {
-        Self {
-            cpu: Cpu::default(),
-            ordinal,
-            cuda: None,
-            trial: Trial::default(),
-            candidates: 0,
-            on_cuda: false,
-            failure: None,
-            is_failure_reported: false,
-            description: None,
-        }
+        Self { ordinal, ..Self::default() }
     }
 
     /// Returns true if the GPU can be used. The first call opens it.
@@ -78,17 +65,6 @@ impl Auto {
             }
         }
         self.failure.is_none()
-    }
-
-    /// The engine on the GPU, for runs that the CPU cannot do.
-    ///
-    /// # Errors
-    /// The reason for which the GPU cannot be used.
-    fn cuda(&mut self) -> Result<&mut Cuda, EngineError> {
-        if !self.has_cuda() {
-            return Err(self.failure.clone().expect("there is a reason"));
-        }
-        Ok(self.cuda.as_mut().expect("the GPU can be used"))
     }
 }
 
@@ -134,27 +110,12 @@ impl Engine for Auto {
         Ok(outcome)
     }
 
-    unsafe fn run_in_stream(
-        &mut self,
-        job: Job<'_>,
-        stream: ForeignStream,
-        anchors: &mut dyn FnMut() -> Option<u64>,
-    ) -> Result<Outcome<'_>, EngineError> {
+    fn cuda(&mut self) -> Result<&mut Cuda, EngineError> {
         self.on_cuda = self.has_cuda();
-        let cuda = self.cuda()?;
-        // SAFETY: the caller's guarantee.
-        unsafe { cuda.run_in_stream(job, stream, anchors) }
-    }
-
-    unsafe fn enqueue_to(
-        &mut self,
-        job: Job<'_>,
-        stream: ForeignStream,
-        memory: Option<ResultMemory>,
-    ) -> Result<DeviceOutcome<'_>, EngineError> {
-        let cuda = self.cuda()?;
-        // SAFETY: the caller's guarantee.
-        unsafe { cuda.enqueue_to(job, stream, memory) }
+        match &mut self.cuda {
+            Some(cuda) if self.on_cuda => Ok(cuda),
+            _ => Err(self.failure.clone().expect("there is a reason")),
+        }
     }
 
     fn take_failure(&mut self) -> Option<&EngineError> {

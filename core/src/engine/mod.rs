@@ -270,7 +270,6 @@ use validate::check_methods;
 pub(crate) use validate::{check_method, check_overlap};
 
 use crate::decoder::Layout;
-use crate::device::ForeignStream;
 use crate::geometry::Corners;
 use crate::tensor::TensorView;
 
@@ -361,51 +360,11 @@ pub trait Engine: Send {
     /// if the GPU fails.
     fn run(&mut self, job: Job<'_>) -> Result<Outcome<'_>, EngineError>;
 
-    /// Like [`run`](Self::run) for a single group, but in the order of `stream`. `anchors` is called once, while
-    /// the GPU works. If it returns a device address, the anchors of all survivors are written there as `i64`, by
-    /// work in `stream` for which the call does not wait.
+    /// The engine on the GPU, for runs in the order of a stream.
     ///
     /// # Errors
-    /// The errors of [`run`](Self::run), and [`EngineError::NeedsHost`] if the engine does not use a GPU.
-    ///
-    /// # Safety
-    /// The address must be valid for writes of as many numbers as the layout has anchors, in the order of `stream`.
-    unsafe fn run_in_stream(
-        &mut self,
-        _job: Job<'_>,
-        _stream: ForeignStream,
-        _anchors: &mut dyn FnMut() -> Option<u64>,
-    ) -> Result<Outcome<'_>, EngineError> {
-        Err(EngineError::NEEDS_GPU)
-    }
-
-    /// Like [`run`](Self::run), but in the order of `stream` and without waiting. The result is in
-    /// device memory.
-    ///
-    /// # Errors
-    /// The errors of [`run`](Self::run), and [`EngineError::NeedsHost`] if the run needs the host.
-    fn enqueue(
-        &mut self,
-        job: Job<'_>,
-        stream: ForeignStream,
-    ) -> Result<DeviceOutcome<'_>, EngineError> {
-        // SAFETY: no memory is provided.
-        unsafe { self.enqueue_to(job, stream, None) }
-    }
-
-    /// Like [`enqueue`](Self::enqueue), for a single group with the result in `memory`, if it is provided.
-    ///
-    /// # Errors
-    /// The errors of [`enqueue`](Self::enqueue).
-    ///
-    /// # Safety
-    /// [`ResultMemory`] has the requirements.
-    unsafe fn enqueue_to(
-        &mut self,
-        _job: Job<'_>,
-        _stream: ForeignStream,
-        _memory: Option<ResultMemory>,
-    ) -> Result<DeviceOutcome<'_>, EngineError> {
+    /// [`EngineError::NeedsHost`] if the engine does not use a GPU, and the reason why the GPU cannot be used.
+    fn cuda(&mut self) -> Result<&mut Cuda, EngineError> {
         Err(EngineError::NEEDS_GPU)
     }
 

@@ -209,7 +209,7 @@ impl BoxNms {
         };
         let kept = self.run_on_device(&input, |engine, job| {
             // SAFETY: the layout has an anchor for each box; the caller guarantees the address.
-            unsafe { engine.run_in_stream(job, stream, &mut indices) }
+            unsafe { engine.cuda()?.run_in_stream(job, stream, &mut indices) }
         })?;
         match kept {
             Some(count) if is_written => Ok(KeptBoxes::OnDevice(count)),
@@ -259,7 +259,8 @@ impl BoxNms {
         self.set_params(&input)?;
         lay_out(&mut self.layout, &input, input.count);
         let tensors = input.tensors();
-        Ok(self.engine.enqueue(Job::new(&tensors, &self.layout, &self.params, &[PLACE]), stream)?)
+        let job = Job::new(&tensors, &self.layout, &self.params, &[PLACE]);
+        Ok(self.engine.cuda()?.enqueue(job, stream)?)
     }
 
     pub(super) fn set_params(&mut self, input: &BoxInput<'_, '_>) -> Result<(), NmsError> {

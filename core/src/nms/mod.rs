@@ -404,15 +404,9 @@ impl Nms {
         let reading = prepared(&mut self.reading);
         let (layout, places) = (reading.layout(false), &self.places[..]);
         let memory = memory(places.len(), layout.column_components());
+        let job = Job::new(tensors, layout, reading.params(), places);
         // SAFETY: the caller's guarantee.
-        let outcome = unsafe {
-            self.engine.enqueue_to(
-                Job::new(tensors, layout, reading.params(), places),
-                stream,
-                memory,
-            )
-        };
-        Ok(outcome?)
+        Ok(unsafe { self.engine.cuda()?.enqueue_to(job, stream, memory) }?)
     }
 
     /// Makes the reading of `tensors`, and the places of their images.

@@ -11,7 +11,7 @@
 //! At first, memory is reserved for `CAPACITY_STEP` candidates per group, or for all anchors if
 //! there are fewer anchors. If a group has more candidates, the kernels report how many, and the
 //! batch runs again with enough memory, which is kept. Memory for masks works likewise; their size
-//! follows from the survivors. Runs that are not waited for ([`Engine::enqueue`]) cannot be
+//! follows from the survivors. Runs that are not waited for ([`Cuda::enqueue`]) cannot be
 //! repeated, so memory for all anchors is reserved.
 //!
 //! Methods that merge boxes, lower scores, or read a column have further kernels in their graph, which
@@ -99,6 +99,86 @@ impl Cuda {
         validate(job)?;
         let inputs = Inputs::new(job.tensors, job.layout)?;
         self.follow_tensors(|on| on.run_batch(&inputs, job, caller.as_mut()))
+    }
+
+    /// Runs a single group in the order of `stream`. `anchors` is called once, while the GPU works. If it returns a
+    /// device address, the anchors of all survivors are written there as `i64`, by work in `stream` for which the call
+    /// does not wait.
+    ///
+    /// # Errors
+    /// The errors of [`run`](Engine::run).
+    ///
+    /// # Safety
+    /// The address must be valid for writes of as many numbers as the layout has anchors, in the order of `stream`.
+    pub unsafe fn run_in_stream(
+        &mut self,
+        job: Job<'_>,
+        stream: ForeignStream,
+        anchors: &mut dyn FnMut() -> Option<u64>,
+    ) -> Result<Outcome<'_>, EngineError> {
+        let work = self.run_batch(job, Some((stream, anchors)))?;
+        Ok(self.outcome(work))
+    }
+
+    /// Runs in the order of `stream` and without waiting. The result is in device memory.
+    ///
+    /// # Errors
+    /// The errors of [`run`](Engine::run), and [`EngineError::NeedsHost`] if the run needs the host.
+    pub fn enqueue(
+        &mut self,
+        job: Job<'_>,
+        stream: ForeignStream,
+    ) -> Result<DeviceOutcome<'_>, EngineError> {
+        // SAFETY: no memory is provided.
+        unsafe { self.enqueue_to(job, stream, None) }
+    }
+
+    /// Like [`enqueue`](Self::enqueue), for a single group with the result in `memory`, if it is provided.
+    ///
+    /// # Errors
+    /// The errors of [`enqueue`](Self::enqueue).
+    ///
+    /// # Safety
+    /// [`ResultMemory`] has the requirements.
+    pub unsafe fn enqueue_to(
+        &mut self,
+        job: Job<'_>,
+        stream: ForeignStream,
+        memory: Option<ResultMemory>,
+    ) -> Result<DeviceOutcome<'_>, EngineError> {
+        let Job { tensors, layout, params, images } = job;
+        supports_run(job)?;
+        validate(job)?;
+        if layout.prototypes.is_some() {
+            return Err(EngineError::NeedsHost {
+                what: "the memory for masks follows from the survivors",
+                instead: "set masks to false",
+            });
+        }
+        if params.has_class_limits() {
+            return Err(EngineError::NeedsHost {
+                what: "the host applies the greatest number of survivors of a class",
+                instead: "set a limit for all classes together",
+            });
+        }
+        let inputs = Inputs::new(tensors, layout)?;
+        let groups = place::group_count(images) as usize;
+        assert!(memory.is_none() || groups == 1, "memory is provided for one group");
+        let (mut capacity, mut addresses) = (0, ResultAddresses::default());
+        self.follow_tensors(|on| {
+            (capacity, addresses) = on.enqueue_batch(&inputs, job, stream, memory)?;
+            Ok(())
+        })?;
+        Ok(DeviceOutcome {
+            device: self.on.kernels.device().clone(),
+            groups,
+            capacity,
+            column_components: layout.column_components(),
+            counts: addresses.headers,
+            detections: addresses.detections,
+            columns: if layout.columns.is_empty() { 0 } else { addresses.rows },
+            engine: PhantomData,
+        })
     }
 
     /// Calls `run`, and if the tensors are on another GPU, opens that GPU and calls `run` again.
@@ -196,56 +276,8 @@ impl Engine for Cuda {
         Ok(self.outcome(work))
     }
 
-    unsafe fn run_in_stream(
-        &mut self,
-        job: Job<'_>,
-        stream: ForeignStream,
-        anchors: &mut dyn FnMut() -> Option<u64>,
-    ) -> Result<Outcome<'_>, EngineError> {
-        let caller = CallersStream { stream, anchors };
-        let work = self.run_batch(job, Some(caller))?;
-        Ok(self.outcome(work))
-    }
-
-    unsafe fn enqueue_to(
-        &mut self,
-        job: Job<'_>,
-        stream: ForeignStream,
-        memory: Option<ResultMemory>,
-    ) -> Result<DeviceOutcome<'_>, EngineError> {
-        let Job { tensors, layout, params, images } = job;
-        supports_run(job)?;
-        validate(job)?;
-        if layout.prototypes.is_some() {
-            return Err(EngineError::NeedsHost {
-                what: "the memory for masks follows from the survivors",
-                instead: "set masks to false",
-            });
-        }
-        if params.has_class_limits() {
-            return Err(EngineError::NeedsHost {
-                what: "the host applies the greatest number of survivors of a class",
-                instead: "set a limit for all classes together",
-            });
-        }
-        let inputs = Inputs::new(tensors, layout)?;
-        let groups = place::group_count(images) as usize;
-        assert!(memory.is_none() || groups == 1, "memory is provided for one group");
-        let (mut capacity, mut addresses) = (0, ResultAddresses::default());
-        self.follow_tensors(|on| {
-            (capacity, addresses) = on.enqueue_batch(&inputs, job, stream, memory)?;
-            Ok(())
-        })?;
-        Ok(DeviceOutcome {
-            device: self.on.kernels.device().clone(),
-            groups,
-            capacity,
-            column_components: layout.column_components(),
-            counts: addresses.headers,
-            detections: addresses.detections,
-            columns: if layout.columns.is_empty() { 0 } else { addresses.rows },
-            engine: PhantomData,
-        })
+    fn cuda(&mut self) -> Result<&mut Cuda, EngineError> {
+        Ok(self)
     }
 }
 

@@ -73,11 +73,8 @@ struct Uploads {
     priors: PriorTable,
 }
 
-/// The stream of [`Engine::run_in_stream`], and its function that returns the address for anchors.
-pub(in crate::engine) struct CallersStream<'a> {
-    pub stream: ForeignStream,
-    pub anchors: &'a mut dyn FnMut() -> Option<u64>,
-}
+/// The stream of [`Cuda::run_in_stream`](super::Cuda::run_in_stream), and its function that returns the address for anchors.
+pub(in crate::engine) type CallersStream<'a> = (ForeignStream, &'a mut dyn FnMut() -> Option<u64>);
 
 impl OnDevice {
     pub fn new(ordinal: u32) -> Result<Self, DeviceError> {
@@ -187,7 +184,7 @@ impl OnDevice {
     ) -> Result<DeviceWork, EngineError> {
         let foreign = caller
             .as_ref()
-            .map(|caller| Stream::of_other_code(self.kernels.device(), caller.stream));
+            .map(|(stream, _)| Stream::of_other_code(self.kernels.device(), *stream));
         let foreign = foreign.as_ref();
         // Runs share the workspace and the results.
         match foreign {
@@ -211,8 +208,8 @@ impl OnDevice {
         let mut anchors = None;
         for _ in 0..3 {
             let graph = self.launch(&mut batch, foreign)?;
-            if let Some(caller) = caller.take() {
-                anchors = (caller.anchors)();
+            if let Some((_, address)) = caller.take() {
+                anchors = address();
             }
             if let (Some(stream), Some(address)) = (foreign, anchors) {
                 self.write_anchors(stream, graph.capacity, address)?;
