@@ -7,41 +7,23 @@
 use super::shape::{Count, Open, Pattern};
 use crate::decoder::{KeypointShape, MAX_CLASSES, MAX_KEYPOINTS};
 
-/// A division of an anchor's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Split {
-    /// The number of classes; 0 if the shapes have no scores for them.
-    classes: usize,
-    /// The number of keypoints, and of the components of each.
-    count: usize,
-    pub components: usize,
-}
+/// A division of an anchor's numbers: the number of classes, 0 if the shapes have no scores for them, and the keypoints.
+type Split = (usize, KeypointShape);
 
-impl Split {
-    /// The keypoints of COCO's persons, of which most models are.
-    const PERSON: Self = Self { classes: 1, count: 17, components: 3 };
+/// The keypoints of COCO's persons, of which most models are.
+const PERSON: Split = (1, KeypointShape { count: 17, components: 3 });
 
-    /// The numbers of keypoints.
-    pub fn numbers(self) -> usize {
-        self.count * self.components
-    }
-
-    fn has_keypoints_of(self, other: Self) -> bool {
-        (self.count, self.components) == (other.count, other.components)
-    }
-
-    fn text(self) -> String {
-        let word = if self.count == 1 { "keypoint" } else { "keypoints" };
-        let keypoints = format!("{} {word} of {} numbers", self.count, self.components);
-        match self.classes {
-            0 => keypoints,
-            1 => format!("1 class and {keypoints}"),
-            classes => format!("{classes} classes and {keypoints}"),
-        }
+fn text((classes, KeypointShape { count, components }): &Split) -> String {
+    let word = if *count == 1 { "keypoint" } else { "keypoints" };
+    let keypoints = format!("{count} {word} of {components} numbers");
+    match classes {
+        0 => keypoints,
+        1 => format!("1 class and {keypoints}"),
+        classes => format!("{classes} classes and {keypoints}"),
     }
 }
 
-/// The division of an anchor's `numbers`, if there is one, where the known number of classes and shape of keypoints decide.
+/// The keypoints in a division of an anchor's `numbers`, if there is one, where the known number of classes and shape of keypoints decide.
 /// If neither does, it is the division of a model for persons, if that is possible.
 ///
 /// # Errors
@@ -50,7 +32,7 @@ pub(super) fn split(
     shapes: &[Pattern],
     numbers: usize,
     (classes, known): (Option<usize>, Option<KeypointShape>),
-) -> Result<Option<Split>, String> {
+) -> Result<Option<KeypointShape>, String> {
     let mut counts: Vec<Count> = Vec::new();
     for count in shapes.iter().map(Pattern::numbers) {
         if !counts.contains(&count) {
@@ -66,25 +48,23 @@ pub(super) fn split(
                 (false, _) => classes_of == 0,
             };
             let rest = numbers.checked_sub(count.constant)?.checked_sub(classes_of)?;
-            let split = Split { classes: classes_of, count: rest / components, components };
-            let is_known = known.is_none_or(|known| {
-                (known.count, known.components) == (split.count, split.components)
-            });
+            let points = KeypointShape { count: rest / components, components };
+            let is_known = known.is_none_or(|known| known == points);
             let is_whole = rest.is_multiple_of(components);
-            let is_possible = (1..=MAX_KEYPOINTS).contains(&split.count);
-            (is_number && is_known && is_whole && is_possible).then_some(split)
+            let is_possible = (1..=MAX_KEYPOINTS).contains(&points.count);
+            (is_number && is_known && is_whole && is_possible).then_some((classes_of, points))
         })
     });
     let possible: Vec<Split> = possible.collect();
-    let of_person = possible.iter().position(|split| split.has_keypoints_of(Split::PERSON));
+    let of_person = possible.iter().position(|(_, points)| *points == PERSON.1);
     match possible[..] {
         [] => Ok(None),
-        [only] => Ok(Some(only)),
-        _ if possible.contains(&Split::PERSON) => Ok(Some(Split::PERSON)),
+        [(_, only)] => Ok(Some(only)),
+        _ if possible.contains(&PERSON) => Ok(Some(PERSON.1)),
         _ => {
             let examples = possible.iter().enumerate();
             let examples = examples.filter(|(index, _)| *index < 2 || Some(*index) == of_person);
-            let texts: Vec<String> = examples.map(|(_, split)| split.text()).collect();
+            let texts: Vec<String> = examples.map(|(_, split)| text(split)).collect();
             Err(texts.join(", or "))
         }
     }

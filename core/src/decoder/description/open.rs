@@ -4,7 +4,7 @@
 //!
 //! In: the number of an anchor's numbers, and known facts about the model. Out: both numbers, if they fit.
 
-use super::keypoints::{Split, split};
+use super::keypoints::split;
 use super::prototypes::PrototypeImages;
 use super::shape::{Open, OpenNumber, Pattern, Placed};
 use super::{Description, Levels};
@@ -46,7 +46,7 @@ pub(super) fn divide(
                 let has_num_classes = scores.is_some();
                 LayoutError::Keypoints { tensor, decoder, readings, has_num_classes }
             })?;
-            found.filter(|it| it.components == components).map(Split::numbers)
+            found.filter(|it| it.components == components).map(|it| it.count * it.components)
         }
         (Open::Coefficients, None) => return Ok(Some(placed)),
         (Open::Coefficients, Some((tensor, shapes))) => {
