@@ -8,15 +8,14 @@ use crate::device::{DriverError, ForeignStream, OwnedEvent, Stream};
 pub(super) struct Enqueued {
     /// Recorded after the last of these runs.
     event: Option<OwnedEvent>,
-    is_pending: bool,
-    /// The stream of the last of these runs.
+    /// The stream of the last of these runs; `None` if no run is pending.
     stream: Option<ForeignStream>,
 }
 
 impl Enqueued {
     /// The event, if any run is pending.
     pub fn pending(&self) -> Option<&OwnedEvent> {
-        self.event.as_ref().filter(|_| self.is_pending)
+        self.event.as_ref().filter(|_| self.stream.is_some())
     }
 
     /// Makes later work of `stream` wait for the pending runs.
@@ -34,7 +33,7 @@ impl Enqueued {
     pub fn synchronize(&mut self) -> Result<(), DriverError> {
         if let Some(event) = self.pending() {
             event.synchronize()?;
-            self.is_pending = false;
+            self.stream = None;
         }
         Ok(())
     }
@@ -46,7 +45,6 @@ impl Enqueued {
         }
         let event = self.event.as_ref().expect("just made");
         stream.record(event)?;
-        self.is_pending = true;
         self.stream = Some(stream.as_foreign());
         Ok(())
     }

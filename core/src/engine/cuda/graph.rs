@@ -49,11 +49,8 @@ pub(super) struct Graph {
     pub config: GraphConfig,
     workspace: DeviceBuffer,
     nodes: Vec<Node>,
-    /// The parameters of the decode, the masks and the publish node.
+    /// The parameters of the nodes. Their grids have a row for each group; decode's depends on the images instead.
     params: LaunchParams,
-    /// The number of groups in the nodes' grids. Decode's grid depends on the images of `params`
-    /// instead.
-    groups: u32,
 }
 
 // SAFETY: the nodes' handles may be used from any thread in which their context is current.
@@ -86,8 +83,7 @@ impl Graph {
             config,
             workspace,
             nodes: Vec::new(),
-            params: LaunchParams::default(),
-            groups: config.groups,
+            params: LaunchParams { groups: config.groups, ..LaunchParams::default() },
         };
         for kernel in config.kernels() {
             // The launch sets decode's parameters and its grid.
@@ -112,7 +108,7 @@ impl Graph {
     ) -> Result<sys::CUgraphNode, DriverError> {
         let is_programmatic = follows_kernel && self.kernels.programmatic_launch;
         let start = if is_programmatic { Start::Programmatic } else { Start::AfterCompletion };
-        self.with_node_params(kernel, function, &self.params, self.groups, |params| {
+        self.with_node_params(kernel, function, &self.params, |params| {
             // SAFETY: the parameters match the kernel's signature.
             unsafe { sequence.add_kernel(params, start) }
         })
@@ -135,7 +131,7 @@ impl Graph {
     ) -> Result<NodeSequence, DriverError> {
         let mut sequence = NodeSequence::new(self.kernels.device())?;
         let GraphConfig { capacity, sort, .. } = self.config;
-        let (first, groups) = (self.workspace.address(), self.groups as usize);
+        let (first, groups) = (self.workspace.address(), self.params.groups as usize);
         let stride = self.config.workspace_bytes();
         for _ in 0..times {
             if resets {
@@ -153,18 +149,16 @@ impl Graph {
         Ok(sequence)
     }
 
-    /// Calls `act` with the function, grid and parameters of `kernel`'s node for `params` and
-    /// `groups`.
+    /// Calls `act` with the function, grid and parameters of `kernel`'s node for `params`.
     fn with_node_params<T>(
         &self,
         kernel: KernelNode,
         function: &Kernel,
         params: &LaunchParams,
-        groups: u32,
         act: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> T,
     ) -> T {
         let capacity = self.config.capacity;
-        let groups = groups.max(1);
+        let groups = params.groups.max(1);
         let multiprocessors = self.kernels.device().multiprocessors();
         // A group's share of `per_multiprocessor` blocks, at most `wanted`.
         let share = |per_multiprocessor: u32, wanted| {
@@ -250,11 +244,10 @@ impl Graph {
 
     /// Launches the kernels with `params`, asynchronously, in stream order.
     pub fn launch(&mut self, stream: &Stream, params: &LaunchParams) -> Result<(), DriverError> {
-        let groups = params.groups;
-        debug_assert!(groups <= self.config.groups, "the graph holds the launch");
+        debug_assert!(params.groups <= self.config.groups, "the graph holds the launch");
         let driver = self.kernels.device().enter()?;
         // A grid has a row for each group. Equal parameters of decoding imply an equal number of images.
-        let has_other_groups = self.groups != groups;
+        let has_other_groups = self.params.groups != params.groups;
         let of_results = self.params.results != params.results;
         let of_columns =
             || self.config.column_components > 0 && self.params.columns != params.columns;
@@ -276,12 +269,11 @@ impl Graph {
         // If this fails, the engine drops the graph.
         for node in self.nodes.iter().filter(|node| is_outdated(node.kernel)) {
             let Node { kernel, function, handle } = node;
-            self.with_node_params(*kernel, function, params, groups, |params| {
+            self.with_node_params(*kernel, function, params, |params| {
                 // SAFETY: the parameters match the kernel's signature.
                 unsafe { self.sequence.set_kernel(&driver, *handle, params) }
             })?;
         }
-        self.groups = groups;
         self.params = *params;
         // SAFETY: the addresses in `params` belong to tensors that the caller keeps until the
         // stream has completed the launch. The kernels access no memory beyond the tensors, the
@@ -298,7 +290,7 @@ impl Graph {
     ) -> Result<(), DriverError> {
         let driver = self.kernels.device().enter()?;
         for Node { kernel, function, .. } in &self.nodes {
-            self.with_node_params(*kernel, function, params, params.groups, |node| {
+            self.with_node_params(*kernel, function, params, |node| {
                 // SAFETY: see `launch`; the parameters match the kernel's signature.
                 unsafe { stream.launch(&driver, node) }
             })?;
