@@ -90,8 +90,7 @@ impl InputSpec {
         };
         let has_batch = shape.len() != 3;
         let batch = batch_size(name, if has_batch { shape } else { &[1] }, batch)?;
-        let dims = Dims { name, sizes: shape, symbols: dimension_symbols };
-        let (layout, channels) = layout(dims, overrides.layout)?;
+        let (layout, channels) = layout(name, (shape, dimension_symbols), overrides.layout)?;
         let size = size(name, shape, layout, overrides, metadata)?;
         let ranges = match overrides.range {
             Some(range) => Some([range; 3]),
@@ -142,6 +141,7 @@ impl InputSpec {
     }
 
     /// An input of RGB in planes, from 0 to 1.
+    #[cfg(test)]
     pub fn with_size(size: [u32; 2], element: ElementType) -> Self {
         Self {
             name: "images".to_owned(),
@@ -219,47 +219,36 @@ fn batch_size(name: &str, dims: &[i64], wanted: Option<usize>) -> Result<usize, 
     }
 }
 
-/// The dimensions of an input.
-#[derive(Clone, Copy)]
-struct Dims<'i> {
-    name: &'i str,
-    sizes: &'i [i64],
-    /// The names of dynamic dimensions, such as `height`.
-    symbols: &'i [String],
-}
-
-impl Dims<'_> {
-    /// Returns whether the dimension with number `axis` is dynamic and named after channels, as in `num_channels`.
-    fn is_of_channels(&self, axis: usize) -> bool {
-        self.symbols.get(axis).is_some_and(|symbol| symbol.to_ascii_lowercase().contains("channel"))
-    }
-}
-
-/// Determines the layout and the number of channels of an input with these dimensions.
+/// Determines the layout and the number of channels of an input with these dimensions. `symbols` are the names of dynamic
+/// ones, such as `height`.
 fn layout(
-    dims: Dims<'_>,
+    name: &str,
+    (dims, symbols): (&[i64], &[String]),
     wanted: Option<InputLayout>,
 ) -> Result<(InputLayout, usize), SettingsError> {
     let wrong = |advice| {
         SettingsError(format!(
-            "the model's input {} has the dimensions {}; expected a picture: [1,3,height,width], \
+            "the model's input {name} has the dimensions {}; expected a picture: [1,3,height,width], \
              [1,height,width,3], or 1 channel instead of 3, also without the first \
              dimension{advice}",
-            dims.name,
-            dims_text(dims.sizes)
+            dims_text(dims)
         ))
     };
-    let (first, last) = match dims.sizes.len() {
+    let (first, last) = match dims.len() {
         length @ (3 | 4) => (length - 3, length - 1),
         _ => return Err(wrong("")),
     };
     // A dynamic number of channels counts as 3.
-    let channels = |axis: usize| match dims.sizes[axis] {
+    let channels = |axis: usize| match dims[axis] {
         dim @ (1 | 3) => Some(dim as usize),
         dim if dim < 0 => Some(3),
         _ => None,
     };
-    let is_fixed = |axis: usize| matches!(dims.sizes[axis], 1 | 3);
+    // Named as in `num_channels`.
+    let is_of_channels = |axis: usize| {
+        symbols.get(axis).is_some_and(|symbol| symbol.to_ascii_lowercase().contains("channel"))
+    };
+    let is_fixed = |axis: usize| matches!(dims[axis], 1 | 3);
     let nchw = || channels(first).map(|count| (InputLayout::Nchw, count));
     let nhwc = || channels(last).map(|count| (InputLayout::Nhwc, count));
     let found = match wanted {
@@ -267,9 +256,9 @@ fn layout(
         Some(InputLayout::Nhwc) => nhwc(),
         None if is_fixed(first) => nchw(),
         None if is_fixed(last) => nhwc(),
-        None if dims.is_of_channels(first) && !dims.is_of_channels(last) => nchw(),
-        None if dims.is_of_channels(last) && !dims.is_of_channels(first) => nhwc(),
-        None if dims.sizes[first] < 0 || dims.sizes[last] < 0 => {
+        None if is_of_channels(first) && !is_of_channels(last) => nchw(),
+        None if is_of_channels(last) && !is_of_channels(first) => nhwc(),
+        None if dims[first] < 0 || dims[last] < 0 => {
             return Err(wrong(": set input-layout"));
         }
         None => None,
