@@ -14,10 +14,9 @@
 //! [`library`] loads ONNX Runtime. [`provider`] creates sessions, with [`plugin_provider`] and [`provider_options`].
 //! [`model`] describes a model's inputs and outputs. [`picture`] and [`pictures`] make the model's input. [`session`] runs
 //! the model, after `trial` has tried it once; [`outputs`] manages the memory of the results. With [`instance`], several
-//! elements share a model. `frames_run` runs the model on several frames of one buffer.
+//! elements share a model.
 
 pub mod error;
-pub mod frames_run;
 pub mod instance;
 pub mod library;
 mod missing_library;
@@ -36,7 +35,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use error::InferenceError;
-use frames_run::FramesRun;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::input::region::TensorRegion;
 use instance::{BatchEntry, Instance, Interrupt, Member, Run};
@@ -197,16 +195,6 @@ impl Inference {
             }
         }
         Ok(())
-    }
-
-    /// Starts a run for `wanted` frames, or for as many as the batch has room for, but at least one.
-    ///
-    /// # Errors
-    /// If the model has failed, or the interrupt ends the wait.
-    pub fn frames_run(&mut self, wanted: usize) -> Result<FramesRun<'_>, InferenceError> {
-        let Self { pictures, member, last_run, .. } = self;
-        let entry = member.enter(wanted, 1)?;
-        Ok(FramesRun { pictures, entry, last_run, written: None, descriptions: Vec::new() })
     }
 }
 

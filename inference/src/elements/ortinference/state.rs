@@ -17,6 +17,7 @@ use crate::inference::{Inference, InferenceOptions, provider};
 use crate::regions::{RegionKind, Regions};
 use gstnmsfilter::input::analytics_batch::{self, StreamFrame};
 use gstnmsfilter::input::{custom_meta, inference_mark};
+use nmsfilter_core::geometry::FrameRegion;
 
 /// The data that exists from start to stop.
 pub(super) struct State {
@@ -76,20 +77,33 @@ impl State {
         buffer: &mut gst::BufferRef,
         frames: Range<usize>,
     ) -> Result<(usize, u64), InferenceError> {
-        let mut run = self.inference.frames_run(frames.len())?;
-        let taken = run.capacity();
+        let Inference { pictures, member, last_run, .. } = &mut self.inference;
+        let mut entry = member.enter(frames.len(), 1)?;
+        let taken = entry.pictures;
         let chosen = frames.start..frames.start + taken;
-        let mut uploaded = 0;
-        for_each_frame(buffer, &chosen, |_, frame| {
+        // All pictures are made in one stream, so that the earlier ones complete before the last one.
+        let (mut written, mut uploaded, mut descriptions) = (None, 0, Vec::new());
+        for_each_frame(buffer, &chosen, |index, frame| {
             let format = VideoInfo::from_caps(frame.caps.ok_or(InferenceError::NoCaps)?)?;
-            uploaded += run.write(&format, frame.buffer())?;
+            pictures.set_frame(&format)?;
+            let whole = FrameRegion::whole([format.width(), format.height()]);
+            let prepared = pictures.prepare(frame.buffer(), [whole])?;
+            let (input, place) = (entry.input, entry.first + index);
+            // SAFETY: `pictures` was made for the model that this input belongs to. The places belong to this entry, whose
+            // run begins below.
+            let result = unsafe { pictures.write(&prepared, 0..1, input, place) };
+            pictures.release(prepared)?;
+            written = result?;
+            uploaded += pictures.uploaded;
+            descriptions.push(pictures.description());
             Ok(())
         })?;
-        run.run()?;
+        assert_eq!(descriptions.len(), taken, "all places have a frame");
+        *last_run = entry.run(written)?;
         for_each_frame(buffer, &chosen, |index, frame| {
             let frame = frame.make_mut();
-            run.tensors(index, |tensor| -> Result<(), InferenceError> {
-                Ok(custom_meta::attach_of(frame, tensor, Some(&self.name), None)?)
+            entry.tensors(index, descriptions[index].as_ref(), |tensor| {
+                custom_meta::attach_of(frame, tensor, Some(&self.name), None)
             })?;
             inference_mark::attach(frame, true);
             Ok(())
