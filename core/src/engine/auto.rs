@@ -9,7 +9,6 @@
 //! GPU only for tensors in device memory, while runs have few candidates ([`few_for_gpu`]) or if the tensors have no
 //! copy on the host.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::{Cpu, Cuda, Engine, EngineError, Job, Method, Outcome, cuda};
@@ -36,9 +35,8 @@ pub struct Auto {
     /// True if `failure` was already returned, or if it only says that the machine has no GPU,
     /// which is not a failure.
     is_failure_reported: bool,
-    /// The processor that the engine runs on, if that has changed since the last call of
-    /// `take_description`.
-    description: Option<String>,
+    /// True if the description has changed since the last call of `take_description`.
+    is_description_new: bool,
 }
 
 impl Auto {
@@ -51,13 +49,10 @@ impl Auto {
     /// Returns true if the GPU can be used. The first call opens it.
     fn has_cuda(&mut self) -> bool {
         if self.cuda.is_none() && self.failure.is_none() {
+            self.is_description_new = true;
             match Cuda::new(self.ordinal) {
-                Ok(cuda) => {
-                    self.cuda = Some(cuda);
-                    self.description = Some(self.to_string());
-                }
+                Ok(cuda) => self.cuda = Some(cuda),
                 Err(error) => {
-                    self.description = Some(format!("the CPU ({error})"));
                     // A machine without a GPU is not a failure.
                     self.is_failure_reported = error.is_absence();
                     self.failure = Some(error.into());
@@ -124,8 +119,18 @@ impl Engine for Auto {
         failure
     }
 
+    fn description(&self) -> String {
+        match (&self.cuda, &self.failure) {
+            (Some(cuda), _) => format!("the CPU, or {cuda}"),
+            (None, Some(failure)) => format!("the CPU ({failure})"),
+            (None, None) => {
+                "the CPU, or a GPU, which is opened at the first frame with tensors".to_owned()
+            }
+        }
+    }
+
     fn take_description(&mut self) -> Option<String> {
-        self.description.take()
+        std::mem::take(&mut self.is_description_new).then(|| self.description())
     }
 }
 
@@ -137,17 +142,6 @@ fn few_for_gpu(method: Method) -> usize {
 
 fn largest_group(outcome: &Outcome<'_>) -> usize {
     outcome.groups().map(|group| group.candidates).max().unwrap_or(0)
-}
-
-impl fmt::Display for Auto {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.cuda {
-            Some(cuda) => write!(f, "the CPU, or {cuda}"),
-            None => {
-                f.write_str("the CPU, or a GPU, which is opened at the first frame with tensors")
-            }
-        }
-    }
 }
 
 /// Measures which engine is faster for tensors in host memory.

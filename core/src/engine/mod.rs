@@ -264,7 +264,6 @@ pub(crate) use place::DecodePlace;
 pub use place::{BoxPixels, ImagePlace, image_groups};
 pub use reference::Reference;
 pub use scalar::{Scalar, ScalarField, ScalarKind};
-pub use select::Selection;
 pub use select::{Backend, select};
 use validate::check_methods;
 pub(crate) use validate::{check_method, check_overlap};
@@ -374,8 +373,12 @@ pub trait Engine: Send {
         None
     }
 
-    /// The processor that the engine runs on, for a log. Returned only if it has changed since the
-    /// last call.
+    /// The processor that the engine runs on, for a log.
+    fn description(&self) -> String {
+        "the CPU".to_owned()
+    }
+
+    /// The [description](Self::description) if it has changed since the last call.
     fn take_description(&mut self) -> Option<String> {
         None
     }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Creates the engine of a [`Backend`].
 //!
-//! In: the backend and, optionally, the number of a GPU. Out: the engine, and a text that names the
-//! processor.
+//! In: the backend and, optionally, the number of a GPU. Out: the engine.
 
 use super::auto::Auto;
 use super::{Cpu, Cuda, Engine, EngineError};
@@ -21,35 +20,16 @@ pub enum Backend {
     Cuda = 2,
 }
 
-/// The result of [`select`].
-pub struct Selection {
-    /// The engine.
-    pub engine: Box<dyn Engine>,
-    /// The processor that the engine runs on, for a log. If it only becomes known later,
-    /// [`take_description`](Engine::take_description) returns it.
-    pub description: String,
-}
-
 /// The engine for `backend`. An engine that uses a GPU takes GPU number `ordinal`. If `ordinal` is
 /// `None`, it takes the first GPU, or the GPU that holds the tensors. [`Backend::Auto`] does not
 /// open a GPU here.
 ///
 /// # Errors
 /// Fails if `backend` is [`Backend::Cuda`] and the GPU cannot be used.
-pub fn select(backend: Backend, ordinal: Option<u32>) -> Result<Selection, EngineError> {
+pub fn select(backend: Backend, ordinal: Option<u32>) -> Result<Box<dyn Engine>, EngineError> {
     Ok(match backend {
-        Backend::Cpu => {
-            Selection { engine: Box::new(Cpu::default()), description: "the CPU".to_owned() }
-        }
-        Backend::Cuda => {
-            let cuda = Cuda::new(ordinal)?;
-            let description = cuda.to_string();
-            Selection { engine: Box::new(cuda), description }
-        }
-        Backend::Auto => {
-            let auto = Auto::new(ordinal);
-            let description = auto.to_string();
-            Selection { engine: Box::new(auto), description }
-        }
+        Backend::Cpu => Box::new(Cpu::default()),
+        Backend::Cuda => Box::new(Cuda::new(ordinal)?),
+        Backend::Auto => Box::new(Auto::new(ordinal)),
     })
 }

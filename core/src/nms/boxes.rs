@@ -119,7 +119,7 @@ impl BoxNms {
             Params { thresholds: ClassThresholds::uniform(f32::NEG_INFINITY), ..Params::default() };
         let Params { embedding_distance, embedding_iou_threshold, .. } = params;
         Ok(Self {
-            engine: engine::select(backend, ordinal)?.engine,
+            engine: engine::select(backend, ordinal)?,
             cpu: Cpu::default(),
             is_on_cpu: backend == Backend::Cpu,
             params,

@@ -232,7 +232,7 @@ impl Nms {
     /// # Errors
     /// If `backend` is [`Backend::Cuda`] and the GPU cannot be used.
     pub fn new(backend: Backend, ordinal: Option<u32>) -> Result<Self, NmsError> {
-        let engine = engine::select(backend, ordinal)?.engine;
+        let engine = engine::select(backend, ordinal)?;
         Ok(Self {
             engine,
             decoder: None,

@@ -41,7 +41,7 @@ impl BaseTransformImpl for NmsFilter {
         let nvinfer = nvinfer.map(Arc::new);
         let settings = properties.with_nvinfer(nvinfer.as_ref());
         let ordinal = u32::try_from(settings.cuda_device_id).ok();
-        let selection = engine::select(settings.backend.into(), ordinal).map_err(|error| {
+        let engine = engine::select(settings.backend.into(), ordinal).map_err(|error| {
             gst::error_msg!(
                 gst::LibraryError::Init,
                 ("{error}; backend=cuda needs an NVIDIA GPU, backend=auto does without"),
@@ -65,8 +65,7 @@ impl BaseTransformImpl for NmsFilter {
         let labels = labels.map_err(|error| {
             gst::error_msg!(gst::ResourceError::OpenRead, ("{error}"), ["{error:?}"])
         })?;
-        gst::debug!(CAT, imp = self, "on {}, {} labels", selection.description, labels.count());
-        let engine = selection.engine;
+        gst::debug!(CAT, imp = self, "on {}, {} labels", engine.description(), labels.count());
         *lock(&self.stats) = Stats::new(engine.name());
         for warning in nvinfer.iter().flat_map(|config| config.warnings(&properties)) {
             gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{warning}"));

@@ -279,6 +279,10 @@ impl Engine for Cuda {
     fn cuda(&mut self) -> Result<&mut Cuda, EngineError> {
         Ok(self)
     }
+
+    fn description(&self) -> String {
+        self.to_string()
+    }
 }
 
 /// Written as `GPU 0 (NVIDIA H200, compute capability 9.0), driver for CUDA 13.0, PTX sm_90`.
