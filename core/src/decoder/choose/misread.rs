@@ -12,7 +12,7 @@ use crate::tensor::{HostImages, TensorError, TensorView};
 /// that decoder reads the tensors alike, as `yolov5` and `yolox` do. The decoder was set then, since
 /// a choice by id has no such tensor.
 ///
-/// Ids that outputs of many families have are ignored ([`Decoder::has_usual_ids`]).
+/// Ids that outputs of many families have are ignored.
 pub fn contradicting_id<'t, 'm>(
     tensors: &'t [TensorView<'m>],
     choice: &Choice,
