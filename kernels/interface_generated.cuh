@@ -221,7 +221,7 @@ struct SortLimits;
 
 // The parameters of a launch of merge_by_column.
 struct ByColumnParams {
-    // The index of the column among those of ColumnParams.
+    // The index of the column in ColumnParams.
     uint32_t column;
     uint32_t components;
     // 0 or 1: the column has embeddings, not densities.
@@ -460,7 +460,7 @@ struct LayoutParams {
     uint32_t first_class;
     // A class that is read is less.
     uint32_t classes;
-    // 0 or 1: the number of scores before those of classes.
+    // 0 or 1: the number of scores before the classes'.
     uint32_t first_column;
     // An Activation.
     uint32_t activation;

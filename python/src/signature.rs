@@ -56,7 +56,7 @@ pub fn fit(
     Ok((offset[0], offset[1], size[0], size[1]))
 }
 
-/// The id of the tensor of an output with this name, by its numbers. `form` is that of the signature's pattern.
+/// The id of the tensor of an output with this name, by its numbers. `form` names the signature's pattern.
 #[pyfunction]
 pub fn output_id(
     signature: &str,

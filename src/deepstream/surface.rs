@@ -21,7 +21,7 @@ pub const NVMM: &str = "memory:NVMM";
 /// The properties of a buffer's caps that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameCaps {
-    /// The width and height in pixels; of a batch, those of the frames of one source.
+    /// The width and height in pixels; in a batch, of the frames of one source.
     pub size: [u32; 2],
     /// True if the frames are in NVMM memory.
     pub is_nvmm: bool,
@@ -49,7 +49,7 @@ impl BatchMeta<'_> {
     /// pools do not confirm this structure.
     ///
     /// # Safety
-    /// `caps` must be those of the buffer.
+    /// `caps` must be the buffer's.
     pub unsafe fn surfaces<'a>(
         &self,
         buffer: &'a gst::BufferRef,

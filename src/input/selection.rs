@@ -71,7 +71,7 @@ impl Set<'_> {
     }
 }
 
-/// The tensors of a set: those of the frame, or those of its regions.
+/// The tensors of a set: the frame's, or its regions'.
 #[derive(Debug, Default)]
 pub struct SetTensors<'a> {
     /// The tensors of a model that ran on the whole frame.

@@ -22,7 +22,7 @@ pub(super) fn read(
     caps: FrameCaps,
     streams: &mut Vec<FrameDetections>,
 ) -> Result<(), DeepStreamError> {
-    // SAFETY: the caps are those of the buffer.
+    // SAFETY: the caps are the buffer's.
     let surfaces = unsafe { batch.surfaces(buffer, Some(caps)) };
     let batch = batch.lock();
     for frame in batch.frames()? {

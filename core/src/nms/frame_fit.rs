@@ -13,7 +13,7 @@ use crate::wording::Setting;
 pub struct FrameFit {
     /// Width and height of the frame in pixels.
     pub frame: [u32; 2],
-    /// Width and height of the model's input in pixels; if unknown, those of the frame or the region.
+    /// Width and height of the model's input in pixels; if unknown, of the frame or the region.
     pub model: Option<[f32; 2]>,
     /// Where the borders are.
     pub letterbox: Letterbox,

@@ -34,7 +34,7 @@ use nmsfilter_core::tensor::TensorView;
 #[derive(Default)]
 pub(super) struct Model {
     pub labels: Labels,
-    /// The index of the model among those of the element.
+    /// The model's index in the element.
     pub index: usize,
     /// The stream for whose tensors it was made, of a batch of GStreamer's analytics library.
     pub stream: Option<u32>,

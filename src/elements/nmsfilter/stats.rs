@@ -119,7 +119,7 @@ impl FrameCounts {
         self.frames + self.frames_without_tensors + self.frames_lost
     }
 
-    /// Adds the frames of a run, but for their survivors.
+    /// Adds the frames of a run, without their survivors.
     pub fn add(&mut self, outcome: &Outcome<'_>) {
         for frame in outcome.groups() {
             self.frames += 1;

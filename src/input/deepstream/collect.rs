@@ -156,7 +156,7 @@ impl Collector<'_> {
         Ok(selected)
     }
 
-    /// Returns the size of `frame`, or else the size in the caps, which have that of a single source.
+    /// Returns the size of `frame`, or else the size in the caps, which a single source has.
     fn size(
         &mut self,
         batch: &LockedBatch<'_>,

@@ -192,7 +192,7 @@ impl Reader {
         };
         let host_is_current = meta.structures().version <= HAS_CURRENT_HOST_COPY;
         let found = Found { unique_id: *unique_id, ..Found::default() };
-        // SAFETY: the caps are those of the buffer.
+        // SAFETY: the caps are the buffer's.
         let surfaces = unsafe { meta.surfaces(buffer, caps) };
         let caps_size = caps.map(|caps| caps.size);
         let collector =

@@ -99,7 +99,7 @@ impl Description<'static> {
                 self.check_element(section, tensor)?;
             }
             if rule.is_ignored || has_pairs {
-                // Their rows are no anchors, and are not those of one image.
+                // Their rows are no anchors, and belong to several images.
                 let fit = |shape: &Pattern| shape.fit(&tensor.shape, Known::default());
                 let placed = rule.shapes.iter().find_map(fit);
                 fitted.placed.push(placed.ok_or_else(|| self.shape_error(tensor))?);

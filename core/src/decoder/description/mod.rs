@@ -159,7 +159,7 @@ struct ScoreFields {
     objectness: Option<FieldRule>,
     /// Which score is the background's; `None` for the last if there is one score more than classes, which then are softmax.
     background: Option<Background>,
-    /// The rule, but for the number of scores and the background.
+    /// The rule, without the number of scores and the background.
     rule: ScoreRule,
 }
 

@@ -115,7 +115,7 @@ pub(super) struct LayoutParams {
     first_class: u32,
     /// A class that is read is less.
     classes: u32,
-    /// 0 or 1: the number of scores before those of classes.
+    /// 0 or 1: the number of scores before the classes'.
     first_column: u32,
     /// An Activation.
     activation: u32,

@@ -123,7 +123,7 @@ impl MergeParams {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct ByColumnParams {
-    /// The index of the column among those of ColumnParams.
+    /// The index of the column in ColumnParams.
     column: u32,
     components: u32,
     /// 0 or 1: the column has embeddings, not densities.
