@@ -28,7 +28,6 @@ use nmsfilter_core::geometry::{FrameRegion, Letterbox};
 use nmsfilter_core::tensor::ElementType;
 
 use random_frame::RandomFrame;
-use support::rgb_input::rgb_input;
 
 /// Returns the number of frames. The default covers all formats with most changes, in a few
 /// seconds.
@@ -73,7 +72,7 @@ struct Reader {
 
 impl Reader {
     fn new() -> Self {
-        let input = rgb_input([24, 24], ElementType::F32);
+        let input = InputSpec::with_size([24, 24], ElementType::F32);
         let table = Table::new(&input);
         let tensor = vec![0.0; input.bytes() / 4];
         Self { input, table, rows: Rows::default(), tensor }

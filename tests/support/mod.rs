@@ -18,7 +18,6 @@ pub mod process;
 pub mod project;
 pub mod random_layout;
 pub mod recorded;
-pub mod rgb_input;
 pub mod scene;
 pub mod scratch;
 pub mod skip;
