@@ -44,3 +44,12 @@ impl<T: Copy + Default> Buckets<T> {
         starts.zip(&self.ends).map(|(start, &end)| &self.values[start as usize..end as usize])
     }
 }
+
+impl Buckets {
+    /// Sorts the positions of items that belong to these buckets.
+    #[inline(always)]
+    pub fn fill_positions(&mut self, buckets: impl Iterator<Item = usize> + Clone) {
+        let count = buckets.clone().max().map_or(0, |greatest| greatest + 1);
+        self.fill(count, buckets.zip(0..));
+    }
+}

@@ -27,8 +27,7 @@ impl ByClass {
     #[inline(always)]
     pub fn sort(&mut self, keys: &[u64], candidates: &[Detection]) {
         let class = |key: &u64| candidates[ranking::index(*key)].class as usize;
-        let classes = keys.iter().map(class).max().map_or(0, |greatest| greatest + 1);
-        self.positions.fill(classes, keys.iter().map(class).zip(0..));
+        self.positions.fill_positions(keys.iter().map(class));
         self.survives.clear();
         self.survives.resize(keys.len(), false);
     }

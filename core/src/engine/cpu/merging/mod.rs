@@ -151,9 +151,8 @@ impl Merging {
             true => ranked.candidates[ranking::index(*key)].class as usize,
             false => 0,
         };
-        let count = ranked.keys.iter().map(part).max().map_or(0, |greatest| greatest + 1);
         let mut parts = std::mem::take(&mut self.parts);
-        parts.fill(count, ranked.keys.iter().map(part).zip(0..));
+        parts.fill_positions(ranked.keys.iter().map(part));
         for positions in parts.iter().filter(|positions| !positions.is_empty()) {
             self.run_part(ranked, positions, params);
         }
