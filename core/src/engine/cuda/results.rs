@@ -75,14 +75,29 @@ pub(super) struct ResultAddresses {
     pub mask_words: u64,
 }
 
+/// How long recent launches were waited for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waits {
+    /// The running mean.
+    mean: Duration,
+    /// The least, which later waits raise slowly.
+    least: Duration,
+}
+
+impl Waits {
+    fn add(&mut self, wait: Duration) {
+        self.mean = (self.mean * 7 + wait) / 8;
+        self.least = wait.min((self.least * 7 + wait) / 8);
+    }
+}
+
 /// The results of a batch in pinned host memory, which the GPU writes to.
 #[derive(Debug)]
 pub(super) struct Results {
     device: Arc<Device>,
     size: ResultSize,
     buffer: PinnedBuffer,
-    /// The running mean of waiting times.
-    mean_wait: Duration,
+    waits: Waits,
     cores: usize,
     launches: u32,
 }
@@ -96,7 +111,7 @@ impl Results {
             device: device.clone(),
             size,
             buffer,
-            mean_wait: Duration::ZERO,
+            waits: Waits::default(),
             cores: thread::available_parallelism().map_or(1, NonZero::get),
             launches: 0,
         })
@@ -135,15 +150,14 @@ impl Results {
             thread::yield_now();
         }
         let began = Instant::now();
-        let spin_time = if self.mean_wait < SPIN_TIME { SPIN_TIME } else { SHORT_SPIN_TIME };
         for group in 0..groups {
-            poll(self.sequence(group), stream, began, spin_time)?;
+            poll(self.sequence(group), stream, began, self.waits)?;
             let header = self.header(group);
             if header.sequence != COMPLETE || header.survivors > self.size.capacity {
                 return Err(EngineError::NoResult);
             }
         }
-        self.mean_wait = (self.mean_wait * 7 + began.elapsed()) / 8;
+        self.waits.add(began.elapsed());
         Ok(())
     }
 
@@ -249,15 +263,16 @@ fn mask_bytes(words: u32) -> usize {
     words as usize * size_of::<u32>()
 }
 
-/// Waits until the sequence number shows that the group's results are complete. Polls without pause
-/// for `spin_time` after `began`, then at intervals, for as long as the stream has work and reports
-/// no error.
+/// Waits until the sequence number shows that the group's results are complete. Polls without pause at first, then at
+/// intervals, for as long as the stream has work and reports no error. Sleeps at once through most of the time that all
+/// recent launches have taken.
 fn poll(
     sequence: &AtomicU32,
     stream: &Stream,
     began: Instant,
-    spin_time: Duration,
+    waits: Waits,
 ) -> Result<(), EngineError> {
+    let spin_time = if waits.mean < SPIN_TIME { SPIN_TIME } else { SHORT_SPIN_TIME };
     let mut asked = began;
     loop {
         for _ in 0..64 {
@@ -285,6 +300,25 @@ fn poll(
             }
         }
         let [shortest, longest] = POLL_INTERVAL;
-        thread::sleep((waited / 16).clamp(shortest, longest));
+        let expected = (waits.least * 7 / 8).saturating_sub(waited).min(DRIVER_INTERVAL);
+        thread::sleep((waited / 16).clamp(shortest, longest).max(expected));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_sleeps_at_once_no_longer_than_any_recent_launch_took() {
+        let mut waits = Waits::default();
+        let millisecond = Duration::from_millis(1);
+        waits.add(millisecond);
+        assert_eq!([waits.mean, waits.least], [millisecond / 8; 2], "from zero, slowly");
+        (0..100).for_each(|_| waits.add(millisecond));
+        assert!(waits.least > millisecond * 9 / 10 && waits.mean > millisecond * 9 / 10);
+        waits.add(millisecond / 100);
+        assert_eq!(waits.least, millisecond / 100, "one short wait is enough");
+        assert!(waits.mean > millisecond / 2);
     }
 }
