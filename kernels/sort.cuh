@@ -24,19 +24,33 @@
 
 #include "workspace.cuh"
 
-// Groups with up to this many candidates use FEW_BUCKETS buckets.
+// Groups with up to this many candidates use 256 buckets.
 #define FEW_CANDIDATES (1u << 17)
-#define FEW_BUCKETS 256u
 
 static_assert(SORT_BUCKETS == SORT_THREADS && SORT_BUCKETS == 1024, "a thread has a bucket");
 
-DEVICE uint32_t sort_buckets(uint32_t candidates) {
-    return candidates <= FEW_CANDIDATES ? FEW_BUCKETS : SORT_BUCKETS;
+// The logarithm of the number of buckets.
+DEVICE uint32_t sort_bucket_bits(uint32_t candidates) {
+    return candidates <= FEW_CANDIDATES ? 8 : 10;
 }
+DEVICE uint32_t sort_buckets(uint32_t candidates) { return 1u << sort_bucket_bits(candidates); }
+
+// The candidates of a block: consecutive slots, shared equally among the blocks, with the threads of
+// whole warps.
+struct BlockSlots {
+    uint32_t first, end;
+
+    DEVICE explicit BlockSlots(uint32_t candidates) {
+        const uint32_t warps = (candidates + WARP - 1) / WARP;
+        const uint32_t each = (warps + gridDim.x - 1) / gridDim.x * WARP;
+        first = min(blockIdx.x * each, candidates);
+        end = min(first + each, candidates);
+    }
+};
 
 // The chunk of the candidates in a bucket of the sort by rank.
 DEVICE uint32_t bucket_chunk(const Header *header, uint32_t candidates, uint32_t bucket) {
-    const uint64_t rank = uint64_t(bucket) * candidates / sort_buckets(candidates);
+    const uint64_t rank = uint64_t(bucket) * candidates >> sort_bucket_bits(candidates);
     return chunk_of(uint32_t(rank), header->params.first_chunk);
 }
 
@@ -102,25 +116,27 @@ DEVICE uint64_t shuffle_xor(uint64_t value, uint32_t distance) {
 }
 
 // Sorts the values of each run of `count` consecutive threads in ascending order (a bitonic sort).
-// `count` is a power of two.
-DEVICE uint64_t sorted_by_thread(uint64_t value, uint32_t count, uint64_t *exchange) {
+// `count` is a power of two, at least WARP. Only the runs of the first `threads` threads are sorted.
+DEVICE uint64_t sorted_by_thread(uint64_t value, uint32_t count, uint32_t threads, uint64_t *exchange) {
     const uint32_t thread = threadIdx.x;
 #pragma unroll 1
     for (uint32_t size = 2; size <= count; size *= 2) {
         const bool is_ascending = (thread & size & (count - 1)) == 0;
 #pragma unroll 1
         for (uint32_t distance = size / 2; distance != 0; distance /= 2) {
-            uint64_t other;
-            if (distance < WARP) {
-                other = shuffle_xor(value, distance);
-            } else {
+            if (distance >= WARP) {
                 exchange[thread] = value;
                 __syncthreads();
-                other = exchange[thread ^ distance];
+            }
+            if (thread < threads) {
+                const uint64_t other = distance < WARP ? shuffle_xor(value, distance)
+                                                       : exchange[thread ^ distance];
+                const bool keeps_lesser = is_ascending == ((thread & distance) == 0);
+                value = (other < value) == keeps_lesser ? other : value;
+            }
+            if (distance >= WARP) {
                 __syncthreads();
             }
-            const bool keeps_lesser = is_ascending == ((thread & distance) == 0);
-            value = (other < value) == keeps_lesser ? other : value;
         }
     }
     return value;
@@ -157,7 +173,8 @@ KERNEL(SORT_THREADS, 1) sort_count(void *workspaces, uint64_t stride) {
     grid_dependency_wait();
     Header *const header = group_header<true>(workspaces, stride);
     const uint32_t candidates = candidate_count(header);
-    if (!is_sorted(header) || blockIdx.x * SORT_THREADS >= candidates) {
+    const BlockSlots own(candidates);
+    if (!is_sorted(header) || own.first == own.end) {
         return;
     }
     const Workspace workspace(header, header->params.capacity);
@@ -170,24 +187,26 @@ KERNEL(SORT_THREADS, 1) sort_count(void *workspaces, uint64_t stride) {
         const uint64_t key = list == RANK_KEYS ? ascending_key(workspace.candidate_key[sampled])
                              : list == X_KEYS  ? ascending_key(center(box.x, box.z))
                                                : ascending_key(center(box.y, box.w));
-        const uint64_t sorted = sorted_by_thread(key, buckets, sample.exchange);
+        const uint32_t threads = min((Y_KEYS + 1 - first) * buckets, SORT_THREADS);
+        const uint64_t sorted = sorted_by_thread(key, buckets, threads, sample.exchange);
         if (list <= Y_KEYS) {
             sample.splitters[list][element] = sorted;
         }
     }
     __syncthreads();
-    const uint32_t rank_bucket = bucket_of(sample.splitters[RANK_KEYS], buckets,
-                                           ascending_key(workspace.candidate_key[sampled]));
-    const uint64_t sorted = sorted_by_thread(
-        position_key(workspace, sample, candidates, sampled, rank_bucket), buckets, sample.exchange);
+    uint64_t position = 0;
     if (threadIdx.x < buckets) {
-        sample.splitters[POSITION_KEYS][element] = sorted;
+        const uint64_t key = ascending_key(workspace.candidate_key[sampled]);
+        const uint32_t rank_bucket = bucket_of(sample.splitters[RANK_KEYS], buckets, key);
+        position = position_key(workspace, sample, candidates, sampled, rank_bucket);
+    }
+    position = sorted_by_thread(position, buckets, buckets, sample.exchange);
+    if (threadIdx.x < buckets) {
+        sample.splitters[POSITION_KEYS][element] = position;
     }
     __syncthreads();
 
-    for (uint64_t at = blockIdx.x * SORT_THREADS + threadIdx.x; at < candidates;
-         at += gridDim.x * SORT_THREADS) {
-        const uint32_t slot = uint32_t(at);
+    for (uint32_t slot = own.first + threadIdx.x; slot < own.end; slot += SORT_THREADS) {
         const uint64_t key = ascending_key(workspace.candidate_key[slot]);
         BucketPlaces places;
         places.bucket[BY_RANK] = bucket_of(sample.splitters[RANK_KEYS], buckets, key);
@@ -255,7 +274,8 @@ KERNEL(SORT_THREADS, 1) sort_scatter(void *workspaces, uint64_t stride) {
     grid_dependency_wait();
     Header *const header = group_header<true>(workspaces, stride);
     const uint32_t candidates = candidate_count(header);
-    if (!is_sorted(header) || blockIdx.x * SORT_THREADS >= candidates) {
+    const BlockSlots slots(candidates);
+    if (!is_sorted(header) || slots.first == slots.end) {
         return;
     }
     const Workspace workspace(header, header->params.capacity);
@@ -284,9 +304,7 @@ KERNEL(SORT_THREADS, 1) sort_scatter(void *workspaces, uint64_t stride) {
         store_starts(workspace, starts, candidates);
     }
 
-    for (uint64_t at = blockIdx.x * SORT_THREADS + threadIdx.x; at < candidates;
-         at += gridDim.x * SORT_THREADS) {
-        const uint32_t slot = uint32_t(at);
+    for (uint32_t slot = slots.first + threadIdx.x; slot < slots.end; slot += SORT_THREADS) {
         const BucketPlaces places = workspace.bucket_places[slot];
         const uint64_t keys[2] = {ascending_key(workspace.candidate_key[slot]),
                                   workspace.position_key[slot]};

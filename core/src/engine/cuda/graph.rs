@@ -178,9 +178,9 @@ impl Graph {
             KernelNode::Reduce | KernelNode::ChunkReduce(_) => {
                 (share(2, capacity.div_ceil(REDUCE_THREADS / 32)), REDUCE_THREADS)
             }
-            // A thread per candidate, but no more blocks than are resident at a time.
+            // Few candidates per block, since each is a chain of loads, but no more blocks than are resident at a time.
             KernelNode::SortCount | KernelNode::SortScatter => {
-                (share(1, capacity.div_ceil(SORT_THREADS)), SORT_THREADS)
+                (share(1, capacity.div_ceil(32)), SORT_THREADS)
             }
             // A thread per two candidates and per two positions.
             KernelNode::SortRank => (share(4, capacity / CHUNK_THREADS + 1), CHUNK_THREADS),
