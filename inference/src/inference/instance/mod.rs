@@ -18,9 +18,9 @@
 //!
 //! So an element that is paused, stopped or slower than the others delays two batches at most, each by the timeout.
 //! An element has one entry per batch, and waits until the batch's run is submitted, so that its frames stay in
-//! order. Elements enter in the order in which they came: otherwise the one that was just served, whose thread runs,
-//! would enter again before those that wait. An element whose buffers have several frames enters with several pictures. Slots without a picture keep
-//! the tensors of an earlier run; nothing reads them.
+//! order. Elements get places in the order in which they came: otherwise the one that was just served, whose thread
+//! runs, would enter again before those that wait. An element whose buffers have several frames enters with several
+//! pictures. Slots without a picture keep the tensors of an earlier run; nothing reads them.
 //!
 //! An instance without an id belongs to one element. An instance with an id is found in `INSTANCES` as long as an
 //! element uses it.
@@ -74,8 +74,8 @@ struct State {
     /// The number of elements that have been added.
     added: usize,
     batch: Option<OpenBatch>,
-    /// The elements that wait for room in a batch, in the order in which they came.
-    waiting: VecDeque<usize>,
+    /// The elements that wait for room in a batch, in the order in which they came, with the numbers of their pictures.
+    waiting: VecDeque<(usize, usize)>,
     /// The number of the open batch, or of the last one if none is open.
     number: u64,
     sets: Vec<SetState>,
@@ -128,6 +128,13 @@ pub struct Run {
     pub gpu_time: Option<Duration>,
     /// The number of output sets, that is, of runs whose outputs are in memory together.
     pub sets: usize,
+}
+
+impl OpenBatch {
+    /// Returns whether no entry has pictures that are still to be submitted.
+    fn is_written(&self) -> bool {
+        self.submitted + self.given_up == self.entries
+    }
 }
 
 impl Instance {
@@ -241,21 +248,25 @@ impl Member {
         let capacity = self.instance.model.model.input.batch;
         let runs_of_frame = of_frame.div_ceil(capacity) as u64;
         let mut state = lock(&shared.state);
-        state.waiting.push_back(self.index);
+        state.waiting.push_back((self.index, pictures));
         loop {
             let interrupted = || self.interrupt.is_set().then_some(InferenceError::Interrupted);
             if let Some(failure) = state.failure.clone().or_else(interrupted) {
-                state.waiting.retain(|index| *index != self.index);
+                state.waiting.retain(|(index, _)| *index != self.index);
                 // Another element may be the next.
                 shared.changed.notify_all();
                 return Err(failure);
             }
-            let is_next = state.waiting.front() == Some(&self.index);
             let number = state.number;
             let State { batch, members, waiting, .. } = &mut *state;
-            if let Some(batch) = batch.as_mut().filter(|batch| is_next && batch.places < capacity) {
-                waiting.pop_front();
-                let pictures = pictures.clamp(1, capacity - batch.places);
+            let position = waiting.iter().position(|(index, _)| *index == self.index);
+            let position = position.expect("it waits");
+            // Elements that came earlier keep their room, so that all that have room can enter at once.
+            let earlier: usize = waiting.range(..position).map(|(_, pictures)| pictures).sum();
+            let room = |batch: &OpenBatch| capacity.saturating_sub(batch.places + earlier);
+            if let Some(batch) = batch.as_mut().filter(|batch| room(batch) > 0) {
+                waiting.remove(position);
+                let pictures = pictures.clamp(1, room(batch));
                 let entry = BatchEntry {
                     shared,
                     interrupt: &self.interrupt,
@@ -270,9 +281,6 @@ impl Member {
                 batch.runs_of_frame = batch.runs_of_frame.max(runs_of_frame);
                 batch.since.get_or_insert_with(Instant::now);
                 members.insert(self.index, number);
-                if batch.places < capacity && !waiting.is_empty() {
-                    shared.changed.notify_all();
-                }
                 return Ok(entry);
             }
             state = wait(&shared.changed, state);
@@ -322,9 +330,11 @@ impl BatchEntry<'_> {
             batch.submitted += 1;
             batch.pictures += self.pictures;
             batch.written.extend(written);
+            if batch.is_written() {
+                self.shared.arrived.notify_all();
+            }
         }
         self.progress = Progress::Submitted;
-        self.shared.arrived.notify_all();
         loop {
             let launched = state.sets.iter().position(|set| set.number == self.number);
             if let Some(index) = launched {

@@ -184,8 +184,7 @@ fn complete_batch(session: &ModelSession, shared: &Shared, timeout: Duration) ->
             return None;
         }
         let is_complete = state.is_complete(capacity, timeout);
-        let is_written = |batch: &OpenBatch| batch.submitted + batch.given_up == batch.entries;
-        if is_complete && state.batch.as_ref().is_some_and(is_written) {
+        if is_complete && state.batch.as_ref().is_some_and(OpenBatch::is_written) {
             return state.batch.take();
         }
         let since = state.batch.as_ref().and_then(|batch| batch.since);
