@@ -62,7 +62,7 @@ fn joined(text: &str) -> String {
     parts.fold(first, |joined, part| joined + part.trim_start())
 }
 
-/// The texts of errors and notices in the sources below these folders.
+/// The texts of errors and notices in the sources below these folders: of attributes, and formatted where they are found.
 fn texts(folders: &[&str]) -> Vec<String> {
     let mut files = Vec::new();
     for folder in folders {
@@ -73,6 +73,8 @@ fn texts(folders: &[&str]) -> Vec<String> {
         let source = std::fs::read_to_string(&file).unwrap();
         let attributes = source.split("#[error(").skip(1);
         texts.extend(attributes.filter_map(|rest| Some(joined(rest.split_once(")]\n")?.0))));
+        let formatted = source.split("format!(").skip(1);
+        texts.extend(formatted.filter_map(|rest| Some(joined(rest.split('"').nth(1)?))));
     }
     texts
 }

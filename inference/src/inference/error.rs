@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of inference. Each message says what was expected, what came, and what to do.
 
-use std::path::{Path, PathBuf};
+use std::fmt::Display;
+use std::path::Path;
 
 use gst::glib;
 
@@ -15,163 +16,39 @@ use gstnmsfilter::input::InputError;
 use nmsfilter_core::device::{DeviceError, DriverError};
 use nmsfilter_core::tensor::TensorError;
 
-/// A property, the model, or its `.modelinfo` file cannot be used. The text says which, what was expected and what came.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SettingsError(pub String);
-
-/// The reason why a model's file cannot be opened, after its path.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum FileProblem {
-    /// It is not a model that ONNX Runtime can run, by the message of the operating system or of ONNX Runtime.
-    #[error("cannot be opened: {0}; set model to a file in the ONNX format")]
-    NoModel(String),
-    /// The library is older than the model's opset or file format.
-    #[error(
-        "cannot be opened: {problem}; ONNX Runtime {library} is too old for it: install a newer one, or export the model with \
-         an older opset"
-    )]
-    TooOld {
-        /// The library's version and path.
-        library: String,
-        /// ONNX Runtime's message.
-        problem: String,
-    },
-    /// The model exists, but the file with its weights is missing or truncated, by ONNX Runtime's message.
-    #[error(
-        "has its weights in a separate file, which cannot be read: {0}; put that file into the model's folder, under the name \
-         that it had when the model was exported"
-    )]
-    ExternalData(String),
-    /// The model has a node of this type, which exists in TensorRT only.
-    #[error(
-        "has a node {0}, which is a part of TensorRT: set provider=tensorrt, with a build of ONNX Runtime that has it, where \
-         such nodes have the domain trt.plugins; or export the model without suppression (YOLOv7 and YOLOv6: without \
-         --end2end), and nmsfilter does it"
-    )]
-    TensorRtNode(String),
-    /// The model has a node that the library does not have.
-    #[error(
-        "has a node {node}, which ONNX Runtime {library} does not have; install a newer one, or export the model with the \
-         operators of ONNX"
-    )]
-    UnknownNode {
-        /// The library's version and path.
-        library: String,
-        /// The type of the node.
-        node: String,
-    },
-}
-
 /// The reason why inference failed.
 #[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
 pub enum InferenceError {
-    /// ONNX Runtime's library, or a provider's library, cannot be used.
-    #[error("{0}")]
+    /// ONNX Runtime's library, a provider or a GPU cannot be used.
     Library(String),
-    /// The library was built without this provider.
-    #[error(
-        "provider={provider}: this build of ONNX Runtime has no such provider; install \
-         onnxruntime-gpu, or set provider=cpu"
-    )]
-    NoProvider {
-        /// The provider.
-        provider: &'static str,
-    },
-    /// The provider cannot be used on this machine.
-    #[error(
-        "provider={provider} cannot be used: {problem}; install {}, or set provider=cpu",
-        missing_library::advice(problem)
-    )]
-    Provider {
-        /// The provider.
-        provider: &'static str,
-        /// ONNX Runtime's message.
-        problem: String,
-    },
-    /// The provider cannot be used with the options that the user has set.
-    #[error(
-        "provider={provider} cannot be used with provider-options={options}: {problem}; correct the options, or install {}",
-        missing_library::advice(problem)
-    )]
-    ProviderOptions {
-        /// The provider.
-        provider: &'static str,
-        /// The options.
-        options: ProviderOptions,
-        /// ONNX Runtime's message.
-        problem: String,
-    },
-    /// There is no GPU that the provider can use.
-    #[error("provider={provider} needs an NVIDIA GPU: {problem}")]
-    NoGpu {
-        /// The provider.
-        provider: &'static str,
-        /// The reason.
-        problem: DeviceError,
-    },
+    /// A provider or a GPU is installed, but cannot be used. If the CPU takes over, this is worth a warning.
+    Installation(String),
     /// The GPU failed.
-    #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The model's file cannot be opened.
-    #[error("the model {path:?} {problem}")]
-    Model {
-        /// The path of the file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: FileProblem,
-    },
-    /// The settings or the model cannot be used.
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// The label file cannot be used.
-    #[error("{0}")]
-    Labels(String),
-    /// The model cannot run as a CUDA graph.
-    #[error(
-        "cuda-graph=on: {problem}; set cuda-graph=auto to run the model without a graph if necessary"
-    )]
-    Graph {
-        /// The reason.
-        problem: String,
-    },
     /// ONNX Runtime could not create a session, or a call other than a run failed.
     #[error("ONNX Runtime: {0}")]
     Session(String),
+    /// The file of the model or of the labels cannot be opened.
+    File(String),
+    /// A property, the model, or its `.modelinfo` file cannot be used.
+    Settings(String),
+    /// The model description has a value that is out of range, or an output cannot be attached.
+    Info(#[from] InputError),
     /// The element is being stopped or flushed. This is no fault.
     #[error("the stream is being stopped or flushed")]
     Interrupted,
     /// The model failed while it ran.
-    #[error("{provider}: the model failed: {problem}")]
-    Run {
-        /// The provider that ran the model.
-        provider: &'static str,
-        /// ONNX Runtime's message.
-        problem: String,
-    },
+    Run(String),
     /// A frame's memory or metadata does not match its caps.
-    #[error(transparent)]
     Frame(#[from] FrameError),
     /// A frame cannot be scaled.
     #[error("the frame cannot be scaled to the model's input: {0}")]
     Scale(#[from] glib::BoolError),
-    /// The model description has a value that is out of range, or an output cannot be attached.
-    #[error(transparent)]
-    Info(#[from] InputError),
     /// An output has an invalid shape or element type.
-    #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// A stream of a batch sent a frame before its caps.
-    #[error("a frame came before caps; expected video caps with format, width and height first")]
-    NoCaps,
-    /// One of the errors above, in a frame of a batch.
-    #[error("stream {number} of the batch: {error}")]
-    Stream {
-        /// The number of the stream.
-        number: u32,
-        /// The error.
-        error: Box<Self>,
-    },
+    /// A frame of a batch came before caps, or one of the errors above is in it.
+    Stream(String),
 }
 
 impl From<DriverError> for InferenceError {
@@ -180,28 +57,34 @@ impl From<DriverError> for InferenceError {
     }
 }
 
-impl InferenceError {
-    /// Returns whether the element is being stopped or flushed.
-    pub fn is_interruption(&self) -> bool {
-        match self {
-            Self::Stream { error, .. } => error.is_interruption(),
-            error => matches!(error, Self::Interrupted),
-        }
+/// A failed call of ONNX Runtime, other than running a model, opening a file, or selecting a provider.
+impl From<ort::Error> for InferenceError {
+    fn from(error: ort::Error) -> Self {
+        Self::Session(error.to_string())
     }
+}
 
+impl InferenceError {
     /// Returns whether the GPU failed, so that another processor may succeed.
     pub fn is_gpu_failure(&self) -> bool {
-        matches!(self, Self::Device(_) | Self::Run { .. } | Self::Session(_))
+        matches!(self, Self::Device(_) | Self::Run(_) | Self::Session(_))
     }
 
-    /// Returns whether a GPU or provider is installed but unusable. If the CPU takes over, such an error is worth a
-    /// warning; a missing GPU is not.
-    pub fn is_installation_problem(&self) -> bool {
+    /// Returns the error as that of a frame of a batch, of the stream with this number.
+    #[must_use]
+    pub fn of_stream(self, number: u32) -> Self {
         match self {
-            Self::Provider { .. } => true,
-            Self::NoGpu { problem, .. } => !problem.is_absence(),
-            _ => false,
+            Self::Interrupted => self,
+            error => Self::Stream(format!("stream {number} of the batch: {error}")),
         }
+    }
+
+    /// Creates the error for a model file that is not a model that ONNX Runtime can run, by the message of the operating
+    /// system or of ONNX Runtime.
+    pub fn no_model(path: &Path, problem: impl Display) -> Self {
+        Self::File(format!(
+            "the model {path:?} cannot be opened: {problem}; set model to a file in the ONNX format"
+        ))
     }
 
     /// Creates the error for a model file that `library` cannot open.
@@ -215,30 +98,39 @@ impl InferenceError {
         // out.
         let weights =
             problem.rfind("External data path").or_else(|| problem.rfind("External initializer"));
-        let problem = if let Some(node) = unknown_node(problem) {
+        Self::File(if let Some(node) = unknown_node(problem) {
             let (domain, operator) = node.rsplit_once(':').unwrap_or(("", node));
             let is_of_tensorrt = domain.to_ascii_lowercase().starts_with("trt")
                 || operator.starts_with("TRT")
                 || operator.ends_with("_TRT");
-            let node = operator.to_owned();
-            match is_of_tensorrt {
-                true => FileProblem::TensorRtNode(node),
-                false => FileProblem::UnknownNode { library: name(library), node },
+            if is_of_tensorrt {
+                format!(
+                    "the model {path:?} has a node {operator}, which is a part of TensorRT: set provider=tensorrt, with a \
+                     build of ONNX Runtime that has it, where such nodes have the domain trt.plugins; or export the model \
+                     without suppression (YOLOv7 and YOLOv6: without --end2end), and nmsfilter does it"
+                )
+            } else {
+                format!(
+                    "the model {path:?} has a node {operator}, which ONNX Runtime {} does not have; install a newer one, \
+                     or export the model with the operators of ONNX",
+                    name(library)
+                )
             }
         } else if let Some(problem) = needs_newer(problem) {
-            FileProblem::TooOld { library: name(library), problem: problem.to_owned() }
+            format!(
+                "the model {path:?} cannot be opened: {problem}; ONNX Runtime {} is too old for it: install a newer one, or \
+                 export the model with an older opset",
+                name(library)
+            )
         } else if let Some(at) = weights {
-            FileProblem::ExternalData(problem[at..].to_owned())
+            format!(
+                "the model {path:?} has its weights in a separate file, which cannot be read: {}; put that file into the \
+                 model's folder, under the name that it had when the model was exported",
+                &problem[at..]
+            )
         } else {
-            FileProblem::NoModel(problem.to_owned())
-        };
-        Self::Model { path: path.to_owned(), problem }
-    }
-
-    /// Creates the error for a failed call of ONNX Runtime, other than running a model, opening a file, or
-    /// selecting a provider.
-    pub fn session(error: ort::Error) -> Self {
-        Self::Session(error.to_string())
+            return Self::no_model(path, problem);
+        })
     }
 
     /// Creates the error for a failure of `provider` that ONNX Runtime reports.
@@ -248,41 +140,40 @@ impl InferenceError {
         let problem =
             message.rsplit_once(" : FAIL : ").map_or(&*message, |(_, problem)| problem).trim();
         let problem = problem.trim_end_matches('.');
-        let (provider, problem) = (provider.name(), problem.to_owned());
+        let (provider, advice) = (provider.name(), missing_library::advice(problem));
         if options.is_empty() {
-            Self::Provider { provider, problem }
+            Self::Installation(format!(
+                "provider={provider} cannot be used: {problem}; install {advice}, or set provider=cpu"
+            ))
         } else {
-            Self::ProviderOptions { provider, options: options.clone(), problem }
+            Self::Library(format!(
+                "provider={provider} cannot be used with provider-options={options}: {problem}; correct the options, or \
+                 install {advice}"
+            ))
         }
     }
 
     /// Creates the message that the element posts: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
         match self {
-            Self::Library(_)
-            | Self::NoProvider { .. }
-            | Self::NoGpu { .. }
-            | Self::Provider { .. }
-            | Self::ProviderOptions { .. }
-            | Self::Graph { .. } => {
+            Self::Library(_) | Self::Installation(_) => {
                 gst::error_msg!(gst::LibraryError::Init, ("{self}"), ["{context}"])
             }
             Self::Device(_) | Self::Session(_) => {
                 gst::error_msg!(gst::LibraryError::Failed, ("{self}"), ["{context}"])
             }
-            Self::Model { .. } | Self::Labels(_) => {
+            Self::File(_) => {
                 gst::error_msg!(gst::ResourceError::OpenRead, ("{self}"), ["{context}"])
             }
             Self::Settings(_) | Self::Info(_) => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::Interrupted
-            | Self::Run { .. }
+            | Self::Run(_)
             | Self::Frame(_)
             | Self::Scale(_)
             | Self::Tensor(_)
-            | Self::NoCaps
-            | Self::Stream { .. } => {
+            | Self::Stream(_) => {
                 gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
             }
         }

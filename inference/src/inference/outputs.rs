@@ -13,7 +13,7 @@ use ort::memory::Allocator;
 use ort::session::IoBinding;
 use ort::value::DynTensor;
 
-use super::error::{InferenceError, SettingsError};
+use super::error::InferenceError;
 use super::model::{OutputSpec, onnx_type};
 use super::trial;
 use gstnmsfilter::elements::lock;
@@ -50,13 +50,13 @@ pub struct AttachedOutput {
 ///
 /// # Errors
 /// If there are more than `MAX_ROWS`.
-pub fn reserve(outputs: &mut [AttachedOutput], rows: usize) -> Result<bool, SettingsError> {
+pub fn reserve(outputs: &mut [AttachedOutput], rows: usize) -> Result<bool, InferenceError> {
     let varying = || outputs.iter().filter_map(|attached| Some((attached, attached.rows?)));
     let size = varying().map(|(attached, axis)| attached.row_bytes(axis)).max().unwrap_or(0);
     let present = varying().map(|(attached, axis)| attached.shape[axis]).max().unwrap_or(0);
     if rows > MAX_ROWS {
         let (attached, _) = varying().next().expect("rows are of outputs");
-        return Err(SettingsError(format!(
+        return Err(InferenceError::Settings(format!(
             "the model's output {} has {rows} rows; expected at most {MAX_ROWS}: export the model \
              with a higher score threshold or a limit of detections",
             attached.output.name
@@ -80,8 +80,8 @@ impl AttachedOutput {
     /// # Errors
     /// If the memory cannot be allocated.
     pub fn allocate(&self, allocator: &Allocator) -> Result<DynTensor, InferenceError> {
-        DynTensor::new(allocator, onnx_type(self.output.element), self.shape.as_slice())
-            .map_err(InferenceError::session)
+        let element = onnx_type(self.output.element);
+        Ok(DynTensor::new(allocator, element, self.shape.as_slice())?)
     }
 
     /// Makes ONNX Runtime write the output to `value`.
@@ -93,7 +93,7 @@ impl AttachedOutput {
         binding: &mut IoBinding,
         value: &mut DynTensor,
     ) -> Result<(), InferenceError> {
-        binding.bind_output(&*self.output.name, value).map_err(InferenceError::session)
+        Ok(binding.bind_output(&*self.output.name, value)?)
     }
 
     /// Returns the size of the output's memory in bytes.
@@ -120,7 +120,7 @@ impl AttachedOutput {
         &mut self,
         shape: &[usize],
         batch: usize,
-    ) -> Result<(usize, bool), SettingsError> {
+    ) -> Result<(usize, bool), InferenceError> {
         if self.has_images {
             // All rows can belong to one picture.
             return Ok((shape.iter().product::<usize>() / self.shape[2], false));

@@ -56,7 +56,7 @@ pub fn open(
     let offered = offered_devices(library, path)?;
     let wanted = options.provider_device.as_deref();
     let Offered { device, description, .. } = choose(offered, path, wanted)?;
-    let name = device.ep().map_err(InferenceError::session)?.to_owned();
+    let name = device.ep()?.to_owned();
     // The binding expects keys with the provider's name.
     let with_name = |(key, value): (&str, &str)| (format!("{name}.{key}"), value.to_owned());
     let with_names: Vec<_> = options.provider_options.iter().map(with_name).collect();
@@ -88,7 +88,7 @@ fn provider_of_input(session: &Session) -> Result<Option<String>, InferenceError
         let status = (ort::api().SessionGetEpDeviceForInputs)(session.ptr(), &mut device, 1);
         ort::Error::result_from_status(status)
     };
-    result.map_err(InferenceError::session)?;
+    result?;
     if device.is_null() {
         return Ok(None);
     }
@@ -154,8 +154,8 @@ fn offered_devices<'e>(
         let is_same_kind =
             |other: &&Offered<'_>| other.device.hardware_device().ty() == hardware.ty();
         let name = format!("{kind}:{}", offered.iter().filter(is_same_kind).count());
-        let provider = device.ep().map_err(InferenceError::session)?;
-        let vendor = hardware.vendor().map_err(InferenceError::session)?;
+        let provider = device.ep()?;
+        let vendor = hardware.vendor()?;
         let description = format!("{name} ({provider}, {vendor})");
         offered.push(Offered { device, name, description });
     }

@@ -126,7 +126,10 @@ fn with_options<E: ArbitrarilyConfigurableExecutionProvider>(
 fn require<E: ExecutionProvider>(provider: Provider) -> Result<(), InferenceError> {
     match E::is_available() {
         Ok(true) => Ok(()),
-        Ok(false) => Err(InferenceError::NoProvider { provider: provider.name() }),
+        Ok(false) => Err(InferenceError::Library(format!(
+            "provider={}: this build of ONNX Runtime has no such provider; install onnxruntime-gpu, or set provider=cpu",
+            provider.name()
+        ))),
         Err(error) => Err(InferenceError::provider(provider, &ProviderOptions::default(), &error)),
     }
 }
@@ -141,11 +144,10 @@ pub fn builder(
 ) -> Result<SessionBuilder, InferenceError> {
     let builder = Session::builder(&library.environment)
         .and_then(|builder| Ok(builder.with_intra_op_spinning(false)?));
-    let builder = match options.threads {
-        None => builder,
-        Some(threads) => builder.and_then(|builder| Ok(builder.with_intra_threads(threads)?)),
-    };
-    builder.map_err(InferenceError::session)
+    Ok(match options.threads {
+        None => builder?,
+        Some(threads) => builder.and_then(|builder| Ok(builder.with_intra_threads(threads)?))?,
+    })
 }
 
 /// Opens the model with the builder's providers.
@@ -190,7 +192,7 @@ pub fn reads_input_on_host(session: &Session, name: &str) -> Result<bool, Infere
         let status = (ort::api().SessionGetMemoryInfoForInputs)(session.ptr(), to, count);
         ort::Error::result_from_status(status)
     };
-    result.map_err(InferenceError::session)?;
+    result?;
     let input = inputs.iter().position(|input| input.name() == name);
     let memory = memories[input.expect("the session has the input")];
     let mut device = OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU;

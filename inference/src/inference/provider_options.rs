@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use super::error::SettingsError;
+use super::error::InferenceError;
 use super::provider::Provider;
 
 /// Options of an execution provider: keys and values, in the order in which the user wrote them.
@@ -20,12 +20,12 @@ impl ProviderOptions {
     ///
     /// # Errors
     /// If the text does not consist of keys and values, or if a key occurs twice.
-    pub fn parse(text: &str) -> Result<Self, SettingsError> {
+    pub fn parse(text: &str) -> Result<Self, InferenceError> {
         let mut options: Vec<(String, String)> = Vec::new();
         let mut rest = text.trim();
         while !rest.is_empty() {
             let invalid = || {
-                SettingsError(format!(
+                InferenceError::Settings(format!(
                     "provider-options: expected key=value,key=value, with a value that contains \
                      commas in double quotes, as in a=1,b=\"x,y\"; got {rest:?}"
                 ))
@@ -37,7 +37,7 @@ impl ProviderOptions {
                 return Err(invalid());
             }
             if options.iter().any(|(other, _)| other == key) {
-                return Err(SettingsError(format!(
+                return Err(InferenceError::Settings(format!(
                     "provider-options: {key} occurs twice; leave one of them out"
                 )));
             }
@@ -51,11 +51,11 @@ impl ProviderOptions {
     ///
     /// # Errors
     /// If one is.
-    pub fn check(&self, provider: Provider) -> Result<(), SettingsError> {
+    pub fn check(&self, provider: Provider) -> Result<(), InferenceError> {
         for (key, _) in self.iter() {
             let reserved = reserved(provider).iter().find(|(reserved, _)| *reserved == key);
             if let Some(&(_, advice)) = reserved {
-                return Err(SettingsError(format!(
+                return Err(InferenceError::Settings(format!(
                     "provider-options: {key} is not an option for users: {advice}"
                 )));
             }

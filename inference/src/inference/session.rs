@@ -34,7 +34,7 @@ use ort::value::DynTensor;
 
 use super::CAT;
 use super::InferenceOptions;
-use super::error::{FileProblem, InferenceError, SettingsError};
+use super::error::InferenceError;
 use super::library::OnnxRuntime;
 use super::model::{ConstantInput, Model, batch_dimension, constants, onnx_type};
 use super::outputs::{self, AttachedOutput, OutputSet};
@@ -112,10 +112,10 @@ impl Inputs<'_> {
     /// # Errors
     /// If ONNX Runtime rejects one.
     pub fn binding(self, session: &Session) -> Result<IoBinding, InferenceError> {
-        let mut binding = session.create_binding().map_err(InferenceError::session)?;
-        binding.bind_input(self.name, self.picture).map_err(InferenceError::session)?;
+        let mut binding = session.create_binding()?;
+        binding.bind_input(self.name, self.picture)?;
         for (name, tensor) in self.constants {
-            binding.bind_input(name, tensor).map_err(InferenceError::session)?;
+            binding.bind_input(name, tensor)?;
         }
         Ok(binding)
     }
@@ -147,7 +147,12 @@ impl ModelSession {
             Provider::Cpu | Provider::Plugin => None,
             Provider::Cuda | Provider::TensorRt => {
                 let device = Device::open(options.device).map_err(|problem| {
-                    InferenceError::NoGpu { provider: provider.name(), problem }
+                    let text =
+                        format!("provider={} needs an NVIDIA GPU: {problem}", provider.name());
+                    match problem.is_absence() {
+                        true => InferenceError::Library(text),
+                        false => InferenceError::Installation(text),
+                    }
                 })?;
                 // While ONNX Runtime allocates memory in this thread, another model's thread may be capturing its
                 // graph.
@@ -158,11 +163,10 @@ impl ModelSession {
         let changed = with_batch(path, options.batch)?;
         let changed = changed.as_deref();
         let for_batch = |error: InferenceError| match (changed, options.batch) {
-            (Some(_), Some(batch)) => SettingsError(format!(
+            (Some(_), Some(batch)) => InferenceError::Settings(format!(
                 "batch-size={batch}: the model has a batch of 1, and cannot run with another: \
                  {error}; leave batch-size at 0, or export the model with a dynamic batch"
-            ))
-            .into(),
+            )),
             _ => error,
         };
         let mut provider_device = None;
@@ -193,8 +197,7 @@ impl ModelSession {
                     AllocatorType::Device,
                     MemoryType::Default,
                 );
-                info.and_then(|info| Allocator::new(&session, info))
-                    .map_err(InferenceError::session)?
+                info.and_then(|info| Allocator::new(&session, info))?
             }
         };
         let reads_host = provider::reads_input_on_host(&session, &model.input.name)?;
@@ -203,7 +206,6 @@ impl ModelSession {
         let new_input = || {
             let allocator = if reads_device { &allocator } else { &host };
             DynTensor::new(allocator, onnx_type(model.input.element), model.input.shape())
-                .map_err(InferenceError::session)
         };
         let input = new_input()?;
         let inputs = &options.overrides.inputs;
@@ -270,7 +272,7 @@ impl ModelSession {
         let stream = self.stream.clone().expect("it is on the GPU");
         let count = self.buffers.len();
         let provider = self.model.provider;
-        let failed = |error: ort::Error| run_error(provider, &error);
+        let failed = |error: ort::Error| run_error(provider, error);
         let capture = || (0..count).try_for_each(|index| self.run_on_gpu(index).map_err(failed));
         stream.device().in_global_capture_mode(capture)?;
         for index in 0..count {
@@ -370,7 +372,7 @@ impl ModelSession {
             match self.run_on_gpu(index) {
                 Ok(()) => self.copy_on_gpu(index, set, &stream)?,
                 Err(error) if is_of_shape(&error) && !self.model.has_graph => self.unbind(),
-                Err(error) => return Err(run_error(self.model.provider, &error)),
+                Err(error) => return Err(run_error(self.model.provider, error)),
             }
         }
         if self.varies {
@@ -408,7 +410,7 @@ impl ModelSession {
             match self.session.run_binding(binding) {
                 Ok(_) => return Ok(()),
                 Err(error) if is_of_shape(&error) => {}
-                Err(error) => return Err(run_error(self.model.provider, &error)),
+                Err(error) => return Err(run_error(self.model.provider, error)),
             }
             self.unbind();
         }
@@ -436,14 +438,14 @@ impl ModelSession {
         let mut inputs = vec![(&*self.model.model.input.name, input)];
         let constants = self.constants.iter();
         inputs.extend(constants.map(|(name, tensor)| (&**name, SessionInputValue::from(tensor))));
-        let values = self.session.run(inputs).map_err(|error| run_error(provider, &error))?;
+        let values = self.session.run(inputs).map_err(|error| run_error(provider, error))?;
         let batch = self.model.model.input.batch;
         let (mut rows, mut is_other) = (0, false);
         for attached in &mut self.outputs {
             let value = &values[&*attached.output.name];
             if value.dtype().tensor_type() != Some(onnx_type(attached.output.element)) {
                 let problem = format!("output {} is {}", attached.output.name, value.dtype());
-                return Err(InferenceError::Run { provider: provider.name(), problem });
+                return Err(run_error(provider, problem));
             }
             let (found, is_new) = attached.rows_of(&trial::lengths(value.shape()), batch)?;
             rows = rows.max(found);
@@ -492,11 +494,11 @@ impl GpuBuffers {
             output.bind(&mut binding, &mut value)?;
             values.push(value);
         }
-        let mut run_options = RunOptions::new().map_err(InferenceError::session)?;
+        let mut run_options = RunOptions::new()?;
         // There is no need to wait for the device after a run: an event marks when the outputs may be read.
-        run_options.disable_device_sync().map_err(InferenceError::session)?;
+        run_options.disable_device_sync()?;
         if let Some(graph) = graph {
-            run_options.set(GRAPH_ID, graph.to_string()).map_err(InferenceError::session)?;
+            run_options.set(GRAPH_ID, graph.to_string())?;
         }
         let [began, ended] =
             [OwnedEvent::with_time(stream.device())?, OwnedEvent::with_time(stream.device())?];
@@ -520,10 +522,7 @@ fn with_batch(path: &Path, batch: Option<usize>) -> Result<Option<Vec<u8>>, Infe
     let Some(batch @ 2..) = batch else {
         return Ok(None);
     };
-    let bytes = std::fs::read(path).map_err(|error| InferenceError::Model {
-        path: path.to_owned(),
-        problem: FileProblem::NoModel(error.to_string()),
-    })?;
+    let bytes = std::fs::read(path).map_err(|error| InferenceError::no_model(path, error))?;
     Ok(batch_dimension::with_batch(&bytes, batch))
 }
 
@@ -541,6 +540,5 @@ fn check_file(path: &Path) -> Result<(), InferenceError> {
         Ok(_) => "it is not a regular file".to_owned(),
         Err(error) => error.to_string(),
     };
-    let problem = FileProblem::NoModel(problem);
-    Err(InferenceError::Model { path: path.to_owned(), problem })
+    Err(InferenceError::no_model(path, problem))
 }

@@ -5,11 +5,13 @@
 //! no rows for this picture, so that their number varies. Also checks that the outputs of each picture of a batch do not
 //! depend on the other pictures.
 
+use std::fmt::Display;
+
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::{RunOptions, Session, SessionOutputs};
 use ort::value::{DynTensor, DynTensorValueType, DynValue};
 
-use super::error::{InferenceError, SettingsError};
+use super::error::InferenceError;
 use super::model::{self, ConstantInput, Model, OutputSpec, onnx_type};
 use super::outputs::AttachedOutput;
 use super::picture::Table;
@@ -49,8 +51,9 @@ impl Trial<'_> {
                 {
                     let memory = Storage::Host(bytes(&attached, value));
                     let tensor = TensorView::new(&output.name, output.element, shape, memory);
-                    let id =
-                        pattern.id(&tensor).map_err(|error| SettingsError(error.to_string()))?;
+                    let id = pattern
+                        .id(&tensor)
+                        .map_err(|error| InferenceError::Settings(error.to_string()))?;
                     id.clone_into(&mut attached.output.id);
                 }
                 Ok(attached)
@@ -100,13 +103,12 @@ impl Trial<'_> {
             let (expected, other) = (first(true), first(false));
             let is_equal = |(run, place)| attached.are_close(expected, part(run, place), other);
             if !all().filter(|&(run, place)| has_picture(run, place)).all(is_equal) {
-                return Err(SettingsError(format!(
+                return Err(InferenceError::Settings(format!(
                     "the model's output {} of a picture depends on the other pictures of a batch \
                      of {batch}, as in dynamically quantized models: leave batch-size at 0, or \
                      use a model with a batch of 1",
                     attached.output.name
-                ))
-                .into());
+                )));
             }
         }
         Ok(())
@@ -123,8 +125,7 @@ impl Trial<'_> {
     ) -> Result<Sample, InferenceError> {
         let spec = &self.model.input;
         let mut input =
-            DynTensor::new(&Allocator::default(), onnx_type(spec.element), spec.shape())
-                .map_err(InferenceError::session)?;
+            DynTensor::new(&Allocator::default(), onnx_type(spec.element), spec.shape())?;
         let len = spec.bytes() * spec.batch;
         // SAFETY: the input is a tensor in host memory, with all pictures of the model's batch.
         let pictures =
@@ -168,16 +169,19 @@ impl Trial<'_> {
         let provider = self.provider;
         let (name, constants) = (&*self.model.input.name, self.constants);
         let mut binding = Inputs { name, picture: input, constants }.binding(self.session)?;
-        let host =
-            MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
-                .map_err(InferenceError::session)?;
+        let host = MemoryInfo::new(
+            AllocationDevice::CPU,
+            0,
+            AllocatorType::Device,
+            MemoryType::CPUOutput,
+        )?;
         for output in &self.model.outputs {
-            binding.bind_output_to_device(&*output.name, &host).map_err(InferenceError::session)?;
+            binding.bind_output_to_device(&*output.name, &host)?;
         }
-        let mut run_options = RunOptions::new().map_err(InferenceError::session)?;
-        run_options.set(GRAPH_ID, "-1").map_err(InferenceError::session)?;
+        let mut run_options = RunOptions::new()?;
+        run_options.set(GRAPH_ID, "-1")?;
         let values = self.session.run_binding_with_options(&binding, &run_options);
-        values.map(|values| read(&values)).map_err(|error| run_error(provider, &error))
+        values.map(|values| read(&values)).map_err(|error| run_error(provider, error))
     }
 }
 
@@ -197,21 +201,21 @@ fn attach(
     batch: usize,
     output: &OutputSpec,
     dims: &[i64],
-) -> Result<AttachedOutput, SettingsError> {
+) -> Result<AttachedOutput, InferenceError> {
     let (name, shape) = (&output.name, lengths(dims));
     if let (true, true, &[.., rows, columns]) = (batch > 1, output.has_images, &shape[..]) {
         let (output, shape) = (output.clone(), vec![batch, rows, columns]);
         return Ok(AttachedOutput { output, shape, rows: Some(1), has_images: true });
     }
     if batch > 1 && output.pattern.is_some_and(Pattern::has_rows_first) {
-        return Err(SettingsError(format!(
+        return Err(InferenceError::Settings(format!(
             "the model's output {name} has the rows of all pictures of a batch one after the \
              other, and no number of their picture in them: leave batch-size at 0, for runs of one \
              picture"
         )));
     }
     if batch > 1 && shape.first() != Some(&batch) {
-        return Err(SettingsError(format!(
+        return Err(InferenceError::Settings(format!(
             "the model's output {name} has the dimensions {} for a batch of {batch}; expected \
              {batch} as the first dimension: leave batch-size at 0, or export the model with a \
              dynamic batch",
@@ -324,8 +328,8 @@ impl AttachedOutput {
 pub const GRAPH_ID: &str = "gpu_graph_id";
 
 /// Creates the error for a failed run.
-pub fn run_error(provider: Provider, error: &ort::Error) -> InferenceError {
-    InferenceError::Run { provider: provider.name(), problem: error.to_string() }
+pub fn run_error(provider: Provider, problem: impl Display) -> InferenceError {
+    InferenceError::Run(format!("{}: the model failed: {problem}", provider.name()))
 }
 
 /// Returns whether a run probably failed because an output does not have the dimensions of the memory that is bound to it.

@@ -13,9 +13,7 @@ pub use list::MAX_LISTED;
 pub use nmsfilter_core::geometry::{MAX_OVERLAP, MAX_TILES, tiles};
 use watch::RegionWatch;
 
-use std::collections::BTreeSet;
-
-use crate::inference::error::SettingsError;
+use crate::inference::error::InferenceError;
 use gstnmsfilter::input::region::TensorRegion;
 use nmsfilter_core::geometry::FrameRegion;
 
@@ -67,22 +65,23 @@ impl RegionSettings {
     ///
     /// # Errors
     /// If a list is needed, and it is missing or malformed.
-    pub fn check(&self) -> Result<(), SettingsError> {
+    pub fn check(&self) -> Result<(), InferenceError> {
         if self.kind == RegionKind::List {
             self.listed()?;
         }
         Ok(())
     }
 
-    fn listed(&self) -> Result<Vec<Listed>, SettingsError> {
+    fn listed(&self) -> Result<Vec<Listed>, InferenceError> {
         let text = self.list.as_ref().ok_or_else(|| {
-            SettingsError(
+            InferenceError::Settings(
                 "regions=list needs region-list: set it to left,top,width,height of each region, \
                  as in 0,0,640,480, or to an empty list"
                     .to_owned(),
             )
         })?;
-        list::parse(text).map_err(|problem| SettingsError(format!("region-list: {problem}")))
+        list::parse(text)
+            .map_err(|problem| InferenceError::Settings(format!("region-list: {problem}")))
     }
 
     /// Returns the regions of frames of this size, for a model with an input of `model` pixels. Regions of the list
@@ -93,8 +92,8 @@ impl RegionSettings {
     fn of_frame(
         &self,
         [frame, model]: [[u32; 2]; 2],
-        mut leave_out: impl FnMut(FrameRegion) -> Result<(), SettingsError>,
-    ) -> Result<Vec<FrameRegion>, SettingsError> {
+        mut leave_out: impl FnMut(FrameRegion) -> Result<(), InferenceError>,
+    ) -> Result<Vec<FrameRegion>, InferenceError> {
         match self.kind {
             RegionKind::Frame => Ok(vec![FrameRegion::whole(frame)]),
             RegionKind::Rois => Ok(Vec::new()),
@@ -119,7 +118,7 @@ impl RegionSettings {
                 let tiles = tiles(frame, size, self.tile_overlap);
                 let mut tiles = tiles.ok_or_else(|| {
                     let [width, height] = size;
-                    SettingsError(format!(
+                    InferenceError::Settings(format!(
                         "tiles of {width}x{height} pixels: the frame has more than {MAX_TILES} of \
                          them; set tile-width and tile-height to larger numbers"
                     ))
@@ -131,59 +130,6 @@ impl RegionSettings {
             }
         }
     }
-}
-
-/// A fact about the regions that a user should know, while the stream continues.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RegionNotice {
-    /// New settings are not used.
-    #[error("{0}; the earlier regions stay in force")]
-    Refused(SettingsError),
-    /// Regions of the list are not in frames of a new size.
-    #[error(
-        "region-list: frames are now {}x{} pixels, and {count} of the regions are outside of them, the first is {first}; they are \
-         left out", frame[0], frame[1]
-    )]
-    LeftOut {
-        /// The first such region that no earlier notice has counted.
-        first: FrameRegion,
-        /// The number of regions that are outside of the frame.
-        count: usize,
-        /// Width and height of the frame.
-        frame: [u32; 2],
-    },
-    /// The model has run on no region of interest: no frame has had one, or an object.
-    #[error(
-        "regions=rois: none of {frames} frames had a region of interest or an object, so that the model did not run: put a \
-         detector in front of this element, and no element between them that drops metadata, unless there was nothing to \
-         detect"
-    )]
-    NoObjects {
-        /// The number of frames.
-        frames: u32,
-    },
-    /// The model has run on no region of interest: objects had other labels than the wanted ones.
-    #[error(
-        "roi-labels={wanted}: no object of {frames} frames with objects has such a label, so that the model did not run; \
-         their labels are {}: correct roi-labels, unless such objects are rare", .found.iter().cloned().collect::<Vec<_>>().join(", ")
-    )]
-    MissingLabels {
-        /// The property.
-        wanted: String,
-        /// The labels of the objects.
-        found: BTreeSet<String>,
-        /// The number of frames with objects.
-        frames: u32,
-    },
-    /// The model has run on no region of interest: no object was in its frame.
-    #[error(
-        "regions=rois: no object of {frames} frames with objects has a pixel in its frame, so that the model did not run: \
-         correct the coordinates of the element that attaches them"
-    )]
-    OutsideFrame {
-        /// The number of frames with objects.
-        frames: u32,
-    },
 }
 
 /// The regions of the current frame.
@@ -212,16 +158,17 @@ impl Regions {
         &self.chosen
     }
 
-    /// Returns the reason why the model has run on no region of interest of the stream, which has ended, unless it was
+    /// Returns a notice if the model has run on no region of interest of the stream, which has ended, unless it was
     /// returned before.
-    pub fn finish(&mut self) -> Option<RegionNotice> {
+    pub fn finish(&mut self) -> Option<String> {
         self.watch.finish()
     }
 
     /// Chooses the regions for a buffer with a frame of this size, by these settings. `sizes` are of the frame and
     /// of the model's input. Nothing is computed again if neither the settings nor the sizes have changed, except for
     /// regions of interest. New settings that are not valid are refused: the earlier ones stay in force, also for other
-    /// sizes, until there are others. Regions of a list that are outside of frames of another size are left out.
+    /// sizes, until there are others. Regions of a list that are outside of frames of another size are left out. Returns
+    /// what a user should know of this, while the stream continues.
     ///
     /// # Errors
     /// If the settings are not valid for the first frame, or tiles are too many for frames of another size.
@@ -230,7 +177,7 @@ impl Regions {
         buffer: &gst::BufferRef,
         settings: &RegionSettings,
         sizes: [[u32; 2]; 2],
-    ) -> Result<Vec<RegionNotice>, SettingsError> {
+    ) -> Result<Vec<String>, InferenceError> {
         let frame = sizes[0];
         let mut notices = Vec::new();
         let is_first = self.sizes.is_none();
@@ -239,7 +186,7 @@ impl Regions {
         } else if self.refused.as_ref() != Some(settings) {
             let refuse = |region| {
                 let [width, height] = frame;
-                Err(SettingsError(format!(
+                Err(InferenceError::Settings(format!(
                     "region-list: the region {region} is outside of the frame of {width}x{height}; \
                      regions are in pixels of the frame"
                 )))
@@ -253,7 +200,7 @@ impl Regions {
                 Err(error) if is_first => return Err(error),
                 Err(error) => {
                     self.refused = Some(settings.clone());
-                    notices.push(RegionNotice::Refused(error));
+                    notices.push(format!("{error}; the earlier regions stay in force"));
                 }
             }
         }
@@ -272,10 +219,7 @@ impl Regions {
     }
 
     /// Computes the regions of the settings in force for other sizes.
-    fn change_sizes(
-        &mut self,
-        sizes: [[u32; 2]; 2],
-    ) -> Result<Option<RegionNotice>, SettingsError> {
+    fn change_sizes(&mut self, sizes: [[u32; 2]; 2]) -> Result<Option<String>, InferenceError> {
         let (mut first, mut count) = (None, 0);
         let Self { settings, left_out, .. } = self;
         let pixels = settings.of_frame(sizes, |region| {
@@ -288,7 +232,13 @@ impl Regions {
             Ok(())
         })?;
         self.set(pixels, sizes);
-        Ok(first.map(|first| RegionNotice::LeftOut { first, count, frame: sizes[0] }))
+        let [width, height] = sizes[0];
+        Ok(first.map(|first| {
+            format!(
+                "region-list: frames are now {width}x{height} pixels, and {count} of the regions are outside of them, the \
+                 first is {first}; they are left out"
+            )
+        }))
     }
 
     fn set(&mut self, pixels: Vec<FrameRegion>, sizes: [[u32; 2]; 2]) {
@@ -302,7 +252,7 @@ impl Regions {
 mod tests {
     use super::*;
 
-    fn regions(settings: &RegionSettings, frame: [u32; 2]) -> Result<Vec<String>, SettingsError> {
+    fn regions(settings: &RegionSettings, frame: [u32; 2]) -> Result<Vec<String>, InferenceError> {
         let mut regions = Regions::default();
         regions.choose(gst::Buffer::new().as_ref(), settings, [frame, [640, 640]])?;
         Ok(regions.chosen().iter().map(|region| region.pixels.to_string()).collect())
@@ -342,12 +292,13 @@ mod tests {
         let buffer = gst::Buffer::new();
         let mut choose = |settings: &RegionSettings, frame| {
             let notices = regions.choose(&buffer, settings, [frame, [640, 640]]);
-            (notices, regions.kind(), regions.chosen().len())
+            (notices.map_err(|error| error.to_string()), regions.kind(), regions.chosen().len())
         };
         let (tiles, list) = (of(RegionKind::Tiles), of(RegionKind::List));
         let wide = [800, 480];
         assert_eq!(choose(&tiles, wide), (Ok(vec![]), RegionKind::Tiles, 3));
-        let refused = Ok(vec![RegionNotice::Refused(list.check().unwrap_err())]);
+        let refused = format!("{}; the earlier regions stay in force", list.check().unwrap_err());
+        let refused = Ok(vec![refused]);
         assert_eq!(choose(&list, wide), (refused.clone(), RegionKind::Tiles, 3));
         assert_eq!(choose(&list, wide), (Ok(vec![]), RegionKind::Tiles, 3), "once");
         // Tiles of another frame.
@@ -365,7 +316,6 @@ mod tests {
         let buffer = gst::Buffer::new();
         let mut choose = |settings: &RegionSettings, frame| {
             let notices = regions.choose(&buffer, settings, [frame, [640, 640]]).unwrap();
-            let notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
             let pixels: Vec<_> =
                 regions.chosen().iter().map(|region| region.pixels.to_string()).collect();
             (notices.join("\n"), pixels.join(";"))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Notices that the model has run on no object of a stream.
 //!
-//! In: for each frame, the labels of its objects, and whether the model runs on one of them. Out: a [`RegionNotice`] once,
+//! In: for each frame, the labels of its objects, and whether the model runs on one of them. Out: a notice once,
 //! after [`FRAMES`] frames with objects or [`EMPTY_FRAMES`] frames without any, or at the end of the stream. No error is
 //! possible: a label that is misspelled selects nothing for ever, and a detector can find nothing for a while.
 
 use std::collections::BTreeSet;
 
-use super::{RegionNotice, RegionSettings};
+use super::RegionSettings;
 
 /// The number of frames with objects after which the model should have run.
 pub const FRAMES: u32 = 100;
@@ -32,14 +32,14 @@ pub(super) struct RegionWatch {
 }
 
 impl RegionWatch {
-    /// Adds a frame with these labels of objects. `runs` says if the model runs on one of them. Returns the reason once, if
+    /// Adds a frame with these labels of objects. `runs` says if the model runs on one of them. Returns a notice once, if
     /// the model should have run.
     pub fn add<'l>(
         &mut self,
         settings: &RegionSettings,
         labels: impl Iterator<Item = &'l str>,
         runs: bool,
-    ) -> Option<RegionNotice> {
+    ) -> Option<String> {
         if self.wanted != settings.roi_labels {
             *self = Self { wanted: settings.roi_labels.clone(), ..Self::default() };
         }
@@ -65,20 +65,28 @@ impl RegionWatch {
         if is_enough { self.finish() } else { None }
     }
 
-    /// Returns the reason once, by all frames so far, if the model has not run.
-    pub fn finish(&mut self) -> Option<RegionNotice> {
+    /// Returns a notice once, by all frames so far, if the model has not run.
+    pub fn finish(&mut self) -> Option<String> {
         if self.frames == 0 || std::mem::replace(&mut self.is_over, true) {
             return None;
         }
         let frames = self.frames_with_objects;
         Some(match &self.wanted {
-            _ if frames == 0 => RegionNotice::NoObjects { frames: self.frames },
-            Some(wanted) if !self.has_wanted => RegionNotice::MissingLabels {
-                wanted: wanted.clone(),
-                found: std::mem::take(&mut self.found),
-                frames,
-            },
-            _ => RegionNotice::OutsideFrame { frames },
+            _ if frames == 0 => format!(
+                "regions=rois: none of {} frames had a region of interest or an object, so that the model did not run: put a \
+                 detector in front of this element, and no element between them that drops metadata, unless there was \
+                 nothing to detect",
+                self.frames
+            ),
+            Some(wanted) if !self.has_wanted => format!(
+                "roi-labels={wanted}: no object of {frames} frames with objects has such a label, so that the model did not \
+                 run; their labels are {}: correct roi-labels, unless such objects are rare",
+                self.found.iter().cloned().collect::<Vec<_>>().join(", ")
+            ),
+            _ => format!(
+                "regions=rois: no object of {frames} frames with objects has a pixel in its frame, so that the model did not \
+                 run: correct the coordinates of the element that attaches them"
+            ),
         })
     }
 }
@@ -99,13 +107,13 @@ mod tests {
             for _ in 0..*count {
                 let runs = labels.iter().any(|label| settings.has_label(label));
                 let notice = watch.add(&settings, labels.iter().copied(), runs);
-                while_playing.extend(notice.map(|notice| notice.to_string()));
+                while_playing.extend(notice);
             }
         }
         let mut at_the_end = Vec::new();
         // A second stream end, such as after a seek, repeats nothing.
         for _ in 0..2 {
-            at_the_end.extend(watch.finish().map(|notice| notice.to_string()));
+            at_the_end.extend(watch.finish());
         }
         [while_playing, at_the_end]
     }
@@ -157,7 +165,10 @@ mod tests {
             let settings = RegionSettings { roi_labels, ..Default::default() };
             let mut watch = RegionWatch::default();
             assert_eq!(watch.add(&settings, ["dog"].into_iter(), false), None);
-            assert_eq!(watch.finish(), Some(RegionNotice::OutsideFrame { frames: 1 }));
+            let notice = watch.finish().unwrap();
+            let expected =
+                "regions=rois: no object of 1 frames with objects has a pixel in its frame";
+            assert!(notice.starts_with(expected), "{notice}");
         }
     }
 
@@ -171,6 +182,7 @@ mod tests {
         let dogs = || ["dog"].into_iter();
         assert_eq!(watch.add(&settings("dog"), dogs(), true), None);
         assert_eq!(watch.add(&settings("cat"), dogs(), false), None);
-        assert!(matches!(watch.finish(), Some(RegionNotice::MissingLabels { frames: 1, .. })));
+        let notice = watch.finish().unwrap();
+        assert!(notice.starts_with("roi-labels=cat: no object of 1 frames"), "{notice}");
     }
 }

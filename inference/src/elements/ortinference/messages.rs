@@ -11,62 +11,16 @@ use super::state::State;
 use crate::inference::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::session::OpenModel;
-use crate::regions::RegionNotice;
 use gstnmsfilter::elements::lock;
 
 /// The batch size above which the element warns if the model runs on the CPU. A CPU is not expected to run a model
 /// for more streams than this.
 pub(super) const MANY_PICTURES: usize = 32;
 
-/// A notice of settings or a model that are probably a mistake.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum OrtNotice {
-    /// Only one place of the batch will be used.
-    #[error(
-        "batch-size={batch} without model-instance-id: each run takes as long as a run of {batch} frames, but has a single \
-         frame; set the same model-instance-id in the elements of all streams, or leave batch-size at 0"
-    )]
-    SingleFrames { batch: usize },
-    #[error(
-        "batch-size={batch}: on the CPU a run with {batch} pictures takes as long as {batch} runs, and needs memory for all \
-         of them, even when the model is opened; set batch-size to the number of streams"
-    )]
-    LargeBatch { batch: usize },
-    #[error(transparent)]
-    Regions(#[from] RegionNotice),
-    #[error(
-        "the model has the signatures of several exporters, of which none is taken: {}; set signature of ortinference to the \
-         right one",
-        .0.join(", ")
-    )]
-    Signatures(Vec<String>),
-    #[error(
-        "models with the signature {signature} differ in the numbers of pixels, which are taken as from 0 to 1 (bytes: \
-         255), red first: set channel-order, range, mean and std of ortinference as in the model's configuration"
-    )]
-    PixelsVary { signature: &'static str },
-    #[error(
-        "models with the signature {signature} have masks or keypoints in the outputs {}, which are not read: there are boxes \
-         only",
-        outputs.join(", ")
-    )]
-    Unread { signature: &'static str, outputs: Vec<String> },
-    #[error(
-        "outputs of the model cannot be attached, so that nmsfilter does not see them: {}; if they have boxes, scores or \
-         classes, export them as f32",
-        .0.join(", ")
-    )]
-    LeftOut(Vec<String>),
-    #[error(
-        "provider=plugin: the first node of the model runs on the CPU instead of {device}; the provider may not support the \
-         model: see ONNX Runtime's messages with GST_DEBUG=ortinference:4, or set provider=cpu"
-    )]
-    FirstNodeOnCpu { device: String },
-}
-
 impl OrtInference {
-    pub(super) fn warn(&self, notice: impl Into<OrtNotice>) {
-        gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{}", notice.into()));
+    /// Warns of settings or a model that are probably a mistake.
+    pub(super) fn warn(&self, notice: &str) {
+        gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{notice}"));
     }
 
     pub(super) fn warn_of_cpu(&self, why: &InferenceError) {
@@ -113,21 +67,41 @@ impl OrtInference {
             .build();
         self.post(structure);
         if !model.info.signatures.is_empty() {
-            self.warn(OrtNotice::Signatures(model.info.signatures.clone()));
+            self.warn(&format!(
+                "the model has the signatures of several exporters, of which none is taken: {}; set signature of \
+                 ortinference to the right one",
+                model.info.signatures.join(", ")
+            ));
         }
         if let (Some(signature), true) = (signature, model.pixels_vary) {
-            self.warn(OrtNotice::PixelsVary { signature });
+            self.warn(&format!(
+                "models with the signature {signature} differ in the numbers of pixels, which are taken as from 0 to 1 \
+                 (bytes: 255), red first: set channel-order, range, mean and std of ortinference as in the model's \
+                 configuration"
+            ));
         }
         let unread = model.outputs.iter().filter(|it| it.pattern.is_some_and(|it| it.is_unread));
-        let outputs: Vec<String> = unread.map(|output| output.name.clone()).collect();
+        let outputs: Vec<&str> = unread.map(|output| &*output.name).collect();
         if let (Some(signature), false) = (signature, outputs.is_empty()) {
-            self.warn(OrtNotice::Unread { signature, outputs });
+            self.warn(&format!(
+                "models with the signature {signature} have masks or keypoints in the outputs {}, which are not read: there \
+                 are boxes only",
+                outputs.join(", ")
+            ));
         }
         if !model.left_out.is_empty() {
-            self.warn(OrtNotice::LeftOut(model.left_out.clone()));
+            self.warn(&format!(
+                "outputs of the model cannot be attached, so that nmsfilter does not see them: {}; if they have boxes, \
+                 scores or classes, export them as f32",
+                model.left_out.join(", ")
+            ));
         }
         if let Some(device) = provider_device.as_ref().filter(|device| !device.runs_first_node) {
-            self.warn(OrtNotice::FirstNodeOnCpu { device: device.description.clone() });
+            self.warn(&format!(
+                "provider=plugin: the first node of the model runs on the CPU instead of {}; the provider may not support \
+                 the model: see ONNX Runtime's messages with GST_DEBUG=ortinference:4, or set provider=cpu",
+                device.description
+            ));
         }
     }
 

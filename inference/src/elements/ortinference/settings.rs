@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::enums::{
     ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, OrtInferenceRegions, Provider,
 };
-use crate::inference::error::{InferenceError, SettingsError};
+use crate::inference::error::InferenceError;
 use crate::inference::model::{Overrides, constants, numbers};
 use crate::inference::provider_options::ProviderOptions;
 use crate::inference::{InferenceOptions, provider};
@@ -131,7 +131,7 @@ impl Settings {
     ///
     /// # Errors
     /// If one is set for a provider that uses none.
-    fn plugin(&self) -> Result<[Option<String>; 2], SettingsError> {
+    fn plugin(&self) -> Result<[Option<String>; 2], InferenceError> {
         let set = [&self.provider_library, &self.provider_device]
             .map(|text| text.clone().filter(|text| !text.is_empty()));
         let unused = match &set {
@@ -140,7 +140,7 @@ impl Settings {
             [Some(_), _] => "provider-library",
             [None, Some(_)] => "provider-device",
         };
-        Err(SettingsError(format!(
+        Err(InferenceError::Settings(format!(
             "{unused} is set, but only provider=plugin uses it; set provider=plugin, or leave \
              {unused} unset"
         )))
@@ -150,14 +150,14 @@ impl Settings {
     ///
     /// # Errors
     /// If they cannot be read, if the provider has none, or if the element sets one of them.
-    fn provider_options(&self) -> Result<ProviderOptions, SettingsError> {
+    fn provider_options(&self) -> Result<ProviderOptions, InferenceError> {
         let text = self.provider_options.as_deref().unwrap_or_default();
         let options = ProviderOptions::parse(text)?;
         match self.provider.chosen() {
             _ if options.is_empty() => {}
             Some(provider) if provider != provider::Provider::Cpu => options.check(provider)?,
             _ => {
-                return Err(SettingsError(
+                return Err(InferenceError::Settings(
                     "provider-options is set, but only the providers cuda, tensorrt and plugin \
                      have options; set provider to one of them, or leave provider-options unset"
                         .to_owned(),
@@ -174,7 +174,9 @@ impl Settings {
     /// the label file cannot be read.
     pub fn options(&self) -> Result<InferenceOptions, InferenceError> {
         let model = self.model.as_ref().ok_or_else(|| {
-            SettingsError("no model is set: set model to a file in the ONNX format".to_owned())
+            InferenceError::Settings(
+                "no model is set: set model to a file in the ONNX format".to_owned(),
+            )
         })?;
         self.regions().check()?;
         let side = |side: u32| Some(side).filter(|&side| side > 0);
@@ -185,7 +187,7 @@ impl Settings {
         });
         let label_file = self.label_file.as_ref().filter(|file| !file.is_empty());
         let labels = label_file.map(|file| Labels::load(Path::new(file))).transpose();
-        let labels = labels.map_err(|error| InferenceError::Labels(error.to_string()))?;
+        let labels = labels.map_err(|error| InferenceError::File(error.to_string()))?;
         let overrides = Overrides {
             size: [side(self.input_width), side(self.input_height)],
             layout: self.input_layout.chosen(),

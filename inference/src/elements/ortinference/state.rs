@@ -84,7 +84,7 @@ impl State {
         // All pictures are made in one stream, so that the earlier ones complete before the last one.
         let (mut written, mut uploaded, mut descriptions) = (None, 0, Vec::new());
         for_each_frame(buffer, &chosen, |index, frame| {
-            let format = VideoInfo::from_caps(frame.caps.ok_or(InferenceError::NoCaps)?)?;
+            let format = frame_format(frame)?;
             pictures.set_frame(&format)?;
             let whole = FrameRegion::whole([format.width(), format.height()]);
             let prepared = pictures.prepare(frame.buffer(), [whole])?;
@@ -149,7 +149,16 @@ pub(super) fn for_each_frame(
             return Ok(());
         }
         let stream = frame.stream;
-        process(index - chosen.start, &mut frame)
-            .map_err(|error| InferenceError::Stream { number: stream, error: Box::new(error) })
+        process(index - chosen.start, &mut frame).map_err(|error| error.of_stream(stream))
     })
+}
+
+/// Returns the format of a batch's frame.
+pub(super) fn frame_format(frame: &StreamFrame<'_>) -> Result<VideoInfo, InferenceError> {
+    let caps = frame.caps.ok_or_else(|| {
+        let problem =
+            "a frame came before caps; expected video caps with format, width and height first";
+        InferenceError::Stream(problem.to_owned())
+    })?;
+    Ok(VideoInfo::from_caps(caps)?)
 }

@@ -14,10 +14,10 @@ use gst_video::{VideoInfo, VideoMeta};
 use super::enums::OrtInferenceRegions;
 use super::imp::OrtInference;
 use super::latency::Latency;
-use super::messages::{MANY_PICTURES, OrtNotice};
+use super::messages::MANY_PICTURES;
 use super::schedule::Schedule;
 use super::settings::Settings;
-use super::state::{State, for_each_frame};
+use super::state::{State, for_each_frame, frame_format};
 use super::stats::Stats;
 use crate::inference::CAT;
 use crate::inference::error::InferenceError;
@@ -71,7 +71,10 @@ impl BaseTransformImpl for OrtInference {
             && !self.has_regions()
             && let (Some(batch @ 2..), None) = (state.options.batch, &state.options.instance_id)
         {
-            self.warn(OrtNotice::SingleFrames { batch });
+            self.warn(&format!(
+                "batch-size={batch} without model-instance-id: each run takes as long as a run of {batch} frames, but has a \
+                 single frame; set the same model-instance-id in the elements of all streams, or leave batch-size at 0"
+            ));
         }
         let result = self.set_frame(state, &frame);
         result.map_err(|error| gst::loggable_error!(CAT, "{incaps}: {error}"))?;
@@ -168,7 +171,7 @@ impl BaseTransformImpl for OrtInference {
         };
         *lock(&self.state) = Some(state);
         if let Err(error) = result {
-            if error.is_interruption() {
+            if matches!(error, InferenceError::Interrupted) {
                 return Err(gst::FlowError::Flushing);
             }
             let properties = property::non_default(self.obj().upcast_ref());
@@ -187,7 +190,7 @@ impl OrtInference {
         if chosen.is_none() {
             match Inference::open(&options, Provider::Cuda, &self.interrupt) {
                 Ok(inference) => return Ok(self.state(inference, options, true)),
-                Err(error) if error.is_installation_problem() => self.warn_of_cpu(&error),
+                Err(error @ InferenceError::Installation(_)) => self.warn_of_cpu(&error),
                 Err(error) => gst::info!(CAT, imp = self, "not on a GPU: {error}"),
             }
         }
@@ -196,7 +199,10 @@ impl OrtInference {
         if let (Provider::Cpu, Some(batch)) = (provider, options.batch)
             && batch > MANY_PICTURES
         {
-            self.warn(OrtNotice::LargeBatch { batch });
+            self.warn(&format!(
+                "batch-size={batch}: on the CPU a run with {batch} pictures takes as long as {batch} runs, and needs memory \
+                 for all of them, even when the model is opened; set batch-size to the number of streams"
+            ));
         }
         let inference = Inference::open(&options, provider, &self.interrupt)?;
         Ok(self.state(inference, options, false))
@@ -281,7 +287,7 @@ impl OrtInference {
         buffer: &mut gst::BufferRef,
     ) -> Result<(), InferenceError> {
         for_each_frame(buffer, &(0..usize::MAX), |_, frame| {
-            let format = VideoInfo::from_caps(frame.caps.ok_or(InferenceError::NoCaps)?)?;
+            let format = frame_format(frame)?;
             self.set_frame(state, &format)?;
             self.process(state, frame.make_mut())
         })
@@ -316,7 +322,7 @@ impl OrtInference {
         let frame = [frame.width(), frame.height()];
         let sizes = [frame, state.inference.model().model.input.size];
         for notice in state.regions.choose(buffer, &settings, sizes)? {
-            self.warn(notice);
+            self.warn(&notice);
         }
         Ok(())
     }
@@ -325,7 +331,7 @@ impl OrtInference {
     fn finish_regions(&self) {
         let why = lock(&self.state).as_mut().and_then(|state| state.regions.finish());
         if let Some(why) = why {
-            self.warn(why);
+            self.warn(&why);
         }
     }
 

@@ -36,7 +36,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::InferenceOptions;
-use super::error::{InferenceError, SettingsError};
+use super::error::InferenceError;
 use super::outputs::Slot;
 use super::provider::Provider;
 use super::session::{InputMemory, OpenModel};
@@ -159,11 +159,10 @@ impl Instance {
         {
             let differing = options.differing(&instance.options);
             if !differing.is_empty() {
-                return Err(SettingsError(format!(
+                return Err(InferenceError::Settings(format!(
                     "model-instance-id={id}: another element with this id has other values of \
                      {differing}; set the same values, or another id"
-                ))
-                .into());
+                )));
             }
             return Ok(instance);
         }

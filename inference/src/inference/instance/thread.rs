@@ -78,10 +78,13 @@ fn open_session(
         )),
         None => ModelSession::open(options, provider, true).map_err(|why| why.to_string()),
     };
+    let no_graph = |problem: String| {
+        InferenceError::Library(format!(
+            "cuda-graph=on: {problem}; set cuda-graph=auto to run the model without a graph if necessary"
+        ))
+    };
     match (provider, options.cuda_graph) {
-        (Provider::Cuda, CudaGraph::On) => {
-            with_graph().map_err(|problem| InferenceError::Graph { problem })
-        }
+        (Provider::Cuda, CudaGraph::On) => with_graph().map_err(no_graph),
         (Provider::Cuda, CudaGraph::Auto) => with_graph().or_else(|why| {
             // If the cause is not the graph, opening the session without a graph fails, too.
             let session = ModelSession::open(options, provider, false)?;
@@ -89,8 +92,7 @@ fn open_session(
             Ok(session)
         }),
         (Provider::Cpu | Provider::TensorRt | Provider::Plugin, CudaGraph::On) => {
-            let problem = format!("provider={} does not support CUDA graphs", provider.name());
-            Err(InferenceError::Graph { problem })
+            Err(no_graph(format!("provider={} does not support CUDA graphs", provider.name())))
         }
         _ => ModelSession::open(options, provider, false),
     }

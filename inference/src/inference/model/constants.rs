@@ -16,7 +16,7 @@ use ort::value::{DynTensor, Outlet, TensorElementType, ValueType};
 use super::output::model_tensor;
 use super::protobuf::{all, field, fields};
 use super::{InputSpec, dims_text, numbers, type_text};
-use crate::inference::error::{InferenceError, SettingsError};
+use crate::inference::error::InferenceError;
 use nmsfilter_core::signature::{self, ConstantNumbers, Dim};
 
 /// The name of an input whose numbers are equal in every run, and the numbers, in host memory.
@@ -29,9 +29,9 @@ pub type InputNumbers = (String, Vec<f64>);
 ///
 /// # Errors
 /// If `text` has another form.
-pub fn parse(text: &str) -> Result<Vec<InputNumbers>, SettingsError> {
+pub fn parse(text: &str) -> Result<Vec<InputNumbers>, InferenceError> {
     let wrong = || {
-        SettingsError(format!(
+        InferenceError::Settings(format!(
             "inputs: expected the name and the numbers of each input, as in \
              scale=1,1;size=640,640; got {text}"
         ))
@@ -53,7 +53,7 @@ pub fn parse(text: &str) -> Result<Vec<InputNumbers>, SettingsError> {
 pub fn picture<'i>(
     inputs: &'i [Outlet],
     set: &[InputNumbers],
-) -> Result<&'i Outlet, SettingsError> {
+) -> Result<&'i Outlet, InferenceError> {
     let text = |input: &Outlet| match input.dtype() {
         ValueType::Tensor { shape, .. } => format!("{} {}", input.name(), dims_text(shape)),
         _ => input.name().to_owned(),
@@ -62,7 +62,7 @@ pub fn picture<'i>(
     let all: Vec<&Outlet> = inputs.iter().collect();
     if let Some((name, _)) = set.iter().find(|(name, _)| inputs.iter().all(|i| i.name() != name)) {
         let inputs = list(&all).join(", ");
-        return Err(SettingsError(format!(
+        return Err(InferenceError::Settings(format!(
             "inputs={name}=...: the model has no such input; its inputs are {inputs}"
         )));
     }
@@ -77,7 +77,7 @@ pub fn picture<'i>(
         _ => {
             let names = list(&all).join(", ");
             let names = if names.is_empty() { names } else { format!(" ({names})") };
-            Err(SettingsError(format!(
+            Err(InferenceError::Settings(format!(
                 "the model has {} inputs{names}; expected one, the picture: set \
                  inputs=NAME=NUMBER,... for each other input, or export the model with the \
                  picture alone",
@@ -161,7 +161,7 @@ fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, Infe
     let stated = input.dtype().tensor_shape().ok_or_else(wrong)?;
     let fits = |(&stated, &length): (&i64, &usize)| stated < 0 || stated == length as i64;
     if !stated.iter().zip(&shape).all(fits) {
-        return Err(wrong().into());
+        return Err(wrong());
     }
     constant(input, &shape, &values(known, picture.size), problem)
 }
@@ -186,20 +186,20 @@ fn with_numbers(
         *length = (values.len() / known).max(1);
     }
     if dynamic.next().is_some() {
-        return Err(wrong("at most one dynamic dimension beside the batch").into());
+        return Err(wrong("at most one dynamic dimension beside the batch"));
     }
     let elements: usize = shape.iter().product();
     let is_of_each = shape.first() == Some(&batch) && values.len() * batch == elements;
     if values.len() != elements && !is_of_each {
-        return Err(wrong(&format!("{elements} numbers, got {}", values.len())).into());
+        return Err(wrong(&format!("{elements} numbers, got {}", values.len())));
     }
     constant(input, &shape, values, "numbers that its type has")
 }
 
-fn wrong(input: &Outlet, problem: &str) -> SettingsError {
+fn wrong(input: &Outlet, problem: &str) -> InferenceError {
     let (name, found) = (input.name(), type_text(input.dtype()));
     let dims = dims_text(input.dtype().tensor_shape().map_or(&[], |shape| &**shape));
-    SettingsError(format!(
+    InferenceError::Settings(format!(
         "the model's input {name} is {found} with the dimensions {dims}; expected {problem}: \
          correct inputs={name}=NUMBER,..."
     ))
@@ -219,12 +219,11 @@ fn constant(
     let element = input.dtype().tensor_type();
     let numbers: Option<Vec<_>> = values.iter().map(|&value| bytes(element?, value)).collect();
     let (Some(element), Some(numbers)) = (element, numbers) else {
-        return Err(wrong(input, problem).into());
+        return Err(wrong(input, problem));
     };
     let elements = shape.iter().product();
     let bytes: Vec<u8> = numbers.iter().cycle().take(elements).flatten().copied().collect();
-    let mut tensor =
-        DynTensor::new(&Allocator::default(), element, shape).map_err(InferenceError::session)?;
+    let mut tensor = DynTensor::new(&Allocator::default(), element, shape)?;
     // SAFETY: the tensor is in host memory, and has this many elements of this type.
     unsafe { tensor.data_ptr_mut().cast::<u8>().copy_from(bytes.as_ptr(), bytes.len()) };
     Ok((input.name().to_owned(), tensor))

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use gst::glib;
 
-use crate::inference::error::SettingsError;
+use crate::inference::error::InferenceError;
 use gstnmsfilter::file::{self, FileError};
 
 /// The maximum size of the file in bytes.
@@ -40,7 +40,7 @@ impl InfoFile {
     ///
     /// # Errors
     /// If the file cannot be read, or is not a key file.
-    pub fn beside(model: &Path) -> Result<Option<Self>, SettingsError> {
+    pub fn beside(model: &Path) -> Result<Option<Self>, InferenceError> {
         let mut name = model.as_os_str().to_owned();
         name.push(".modelinfo");
         match Self::read(PathBuf::from(name))? {
@@ -50,17 +50,19 @@ impl InfoFile {
     }
 
     /// Reads the file. Returns `None` if it does not exist.
-    fn read(path: PathBuf) -> Result<Option<Self>, SettingsError> {
+    fn read(path: PathBuf) -> Result<Option<Self>, InferenceError> {
         let text = match file::read_text(&path, MAX_SIZE) {
             Ok(text) => text,
             Err(FileError::Io(cause)) if cause.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(None);
             }
-            Err(cause) => return Err(SettingsError(format!("{path:?}: the file {cause}"))),
+            Err(cause) => {
+                return Err(InferenceError::Settings(format!("{path:?}: the file {cause}")));
+            }
         };
         let keys = glib::KeyFile::new();
         keys.load_from_data(&text, glib::KeyFileFlags::NONE).map_err(|cause| {
-            SettingsError(format!(
+            InferenceError::Settings(format!(
                 "{path:?}: expected groups like [output0] with lines like id=...: {cause}"
             ))
         })?;
@@ -75,7 +77,7 @@ impl InfoFile {
     pub fn check_groups<'a>(
         &self,
         names: impl Iterator<Item = &'a str> + Clone,
-    ) -> Result<(), SettingsError> {
+    ) -> Result<(), InferenceError> {
         let list = |groups: Vec<&str>| {
             groups.iter().map(|group| format!("[{group}]")).collect::<Vec<_>>().join(", ")
         };
@@ -87,7 +89,7 @@ impl InfoFile {
         if unknown.is_empty() {
             return Ok(());
         }
-        Err(SettingsError(format!(
+        Err(InferenceError::Settings(format!(
             "{:?}: expected groups with the names of the model's inputs and outputs, {}; got {} \
              too",
             self.path,
@@ -106,7 +108,7 @@ impl InfoFile {
     ///
     /// # Errors
     /// If there are neither one nor three pairs, or the two numbers of a pair are equal.
-    pub fn ranges(&self, name: &str) -> Result<Option<[[f64; 2]; 3]>, SettingsError> {
+    pub fn ranges(&self, name: &str) -> Result<Option<[[f64; 2]; 3]>, InferenceError> {
         let Some(text) = self.value(name, "ranges") else {
             return Ok(None);
         };
@@ -116,7 +118,7 @@ impl InfoFile {
         match pairs.as_deref() {
             Some(&[all]) => Ok(Some([all; 3])),
             Some(&[red, green, blue]) => Ok(Some([red, green, blue])),
-            _ => Err(SettingsError(format!(
+            _ => Err(InferenceError::Settings(format!(
                 "{:?}: ranges of [{name}]: expected one pair of different numbers, or three as in \
                  0.0,1.0;0.0,1.0;0.0,1.0; got {text}",
                 self.path
@@ -135,7 +137,7 @@ mod tests {
     use super::*;
 
     /// Reads the file of a model after writing this text to it.
-    fn info(name: &str, text: &str) -> Result<InfoFile, SettingsError> {
+    fn info(name: &str, text: &str) -> Result<InfoFile, InferenceError> {
         let file = format!("nmsfilter-{}-{name}.onnx", std::process::id());
         let model = std::env::temp_dir().join(file);
         let path = PathBuf::from(format!("{}.modelinfo", model.display()));
@@ -152,8 +154,8 @@ mod tests {
         let info = info("ids", text).unwrap();
         assert_eq!(info.id("out").as_deref(), Some("yolo-v8-out"));
         assert_eq!(info.id("in"), None);
-        assert_eq!(info.ranges("in"), Ok(Some([[-1.0, 1.0], [0.0, 1.0], [0.0, 255.0]])));
-        assert_eq!(info.ranges("out"), Ok(None));
+        assert_eq!(info.ranges("in").unwrap(), Some([[-1.0, 1.0], [0.0, 1.0], [0.0, 255.0]]));
+        assert_eq!(info.ranges("out").unwrap(), None);
     }
 
     #[test]

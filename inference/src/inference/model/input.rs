@@ -9,7 +9,7 @@ use ort::value::ValueType;
 use super::numbers::PerChannel;
 use super::output::element_type;
 use super::{ChannelOrder, InfoFile, InputLayout, Metadata, Overrides, dims_text, type_text};
-use crate::inference::error::SettingsError;
+use crate::inference::error::InferenceError;
 use nmsfilter_core::tensor::ElementType;
 
 /// The pictures that a model takes.
@@ -71,10 +71,10 @@ impl InputSpec {
         info: Option<&InfoFile>,
         metadata: &Metadata,
         scale: impl Fn(bool) -> Option<(f64, f64)>,
-    ) -> Result<Self, SettingsError> {
+    ) -> Result<Self, InferenceError> {
         let wrong_type = || {
             let found = type_text(dtype);
-            SettingsError(format!(
+            InferenceError::Settings(format!(
                 "the model's input {name} is {found}; expected a tensor of f32, f16, u8 or i8"
             ))
         };
@@ -124,13 +124,13 @@ impl InputSpec {
     ///
     /// # Errors
     /// If black and white become nearly equal.
-    fn check_normalization(&self) -> Result<(), SettingsError> {
+    fn check_normalization(&self) -> Result<(), InferenceError> {
         let least = if self.element_size() == 1 { MIN_STEPS } else { MIN_CONTRAST };
         for ((range, mean), std) in self.ranges.iter().zip(self.mean).zip(self.std) {
             let [black, white] = range.map(|end| (end - mean) / std);
             let (contrast, offset) = ((white - black).abs(), (black + white).abs() / 2.0);
             if contrast < least || offset > MAX_OFFSET * contrast {
-                return Err(SettingsError(format!(
+                return Err(InferenceError::Settings(format!(
                     "range, mean and std: black becomes {black:.3} and white becomes {white:.3}, \
                      which are nearly equal; set range=0,255 if mean and std are for values from 0 \
                      to 255, or unset mean and std"
@@ -186,14 +186,14 @@ fn quantized(
     name: &str,
     whole: [f64; 2],
     (scale, zero_point): (f64, f64),
-) -> Result<[f64; 2], SettingsError> {
+) -> Result<[f64; 2], InferenceError> {
     let ends = whole.map(|end| (end - zero_point) * scale);
     let is_near = |&&[black, white]: &&[f64; 2]| {
         let tolerance = CALIBRATION * (white - black);
         (ends[0] - black).abs() <= tolerance && (ends[1] - white).abs() <= tolerance
     };
     let range = TRAINED.iter().find(is_near).ok_or_else(|| {
-        SettingsError(format!(
+        InferenceError::Settings(format!(
             "the model's input {name} has the scale {scale} and the zero point {zero_point}, so \
              that its elements stand for {:.3} to {:.3}; expected about 0 to 1, 0 to 255, or -1 \
              to 1: set range, mean and std so that pixels become the elements, number / scale + \
@@ -205,10 +205,10 @@ fn quantized(
 }
 
 /// Determines the number of pictures per run.
-fn batch_size(name: &str, dims: &[i64], wanted: Option<usize>) -> Result<usize, SettingsError> {
+fn batch_size(name: &str, dims: &[i64], wanted: Option<usize>) -> Result<usize, InferenceError> {
     let fixed = dims.first().and_then(|&dim| usize::try_from(dim).ok()).filter(|&dim| dim > 0);
     match (fixed, wanted) {
-        (Some(fixed), Some(wanted)) if fixed != wanted => Err(SettingsError(format!(
+        (Some(fixed), Some(wanted)) if fixed != wanted => Err(InferenceError::Settings(format!(
             "batch-size={wanted}, but the model's input {name} has the dimensions {}; leave \
              batch-size at 0, or use a model with that batch or a dynamic one",
             dims_text(dims)
@@ -224,9 +224,9 @@ fn layout(
     name: &str,
     (dims, symbols): (&[i64], &[String]),
     wanted: Option<InputLayout>,
-) -> Result<(InputLayout, usize), SettingsError> {
+) -> Result<(InputLayout, usize), InferenceError> {
     let wrong = |advice| {
-        SettingsError(format!(
+        InferenceError::Settings(format!(
             "the model's input {name} has the dimensions {}; expected a picture: [1,3,height,width], \
              [1,height,width,3], or 1 channel instead of 3, also without the first \
              dimension{advice}",
@@ -271,7 +271,7 @@ fn size(
     layout: InputLayout,
     overrides: &Overrides,
     metadata: &Metadata,
-) -> Result<[u32; 2], SettingsError> {
+) -> Result<[u32; 2], InferenceError> {
     let last = dims.len() - 1;
     let axes = match layout {
         InputLayout::Nchw => [last, last - 1],
@@ -282,7 +282,7 @@ fn size(
         let fixed = u32::try_from(dims[axes[side]]).ok().filter(|&fixed| fixed > 0);
         size[side] = match (fixed, overrides.size[side]) {
             (Some(fixed), Some(wanted)) if fixed != wanted => {
-                return Err(SettingsError(format!(
+                return Err(InferenceError::Settings(format!(
                     "{property}={wanted}, but the model's input {name} has the dimensions {}; \
                      leave {property} at 0, or use a model of that size",
                     dims_text(dims)
@@ -291,7 +291,7 @@ fn size(
             (Some(fixed), _) => fixed,
             (None, Some(wanted)) => wanted,
             (None, None) => metadata.size.map(|size| size[side]).ok_or_else(|| {
-                SettingsError(format!(
+                InferenceError::Settings(format!(
                     "the model's input {name} has the dynamic dimensions {}: set input-width and \
                      input-height",
                     dims_text(dims)
@@ -301,7 +301,7 @@ fn size(
     }
     if size.iter().any(|&side| side > MAX_INPUT_SIDE) {
         let [width, height] = size;
-        return Err(SettingsError(format!(
+        return Err(InferenceError::Settings(format!(
             "the model's input {name} is {width}x{height}; expected at most {MAX_INPUT_SIDE} \
              pixels a side"
         )));
@@ -372,10 +372,10 @@ mod tests {
         };
         let nchw = (InputLayout::Nchw, [640, 480], 3);
         let transformers = ["batch_size", "num_channels", "height", "width"];
-        assert_eq!(describe(transformers, None), Ok(nchw));
+        assert_eq!(describe(transformers, None).unwrap(), nchw);
         let nhwc = (InputLayout::Nhwc, [640, 480], 3);
-        assert_eq!(describe(["N", "H", "W", "Channels"], None), Ok(nhwc));
-        assert_eq!(describe(transformers, Some(InputLayout::Nhwc)), Ok(nhwc));
+        assert_eq!(describe(["N", "H", "W", "Channels"], None).unwrap(), nhwc);
+        assert_eq!(describe(transformers, Some(InputLayout::Nhwc)).unwrap(), nhwc);
         for unknown in [["a", "b", "c", "d"], ["", "", "", ""], ["N", "channel", "W", "channel"]] {
             let message = describe(unknown, None).unwrap_err().to_string();
             assert!(message.ends_with(": set input-layout"), "{message}");

@@ -22,7 +22,7 @@ pub mod varying_nodes;
 
 use std::path::Path;
 
-use super::error::SettingsError;
+use super::error::InferenceError;
 use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::geometry::Letterbox;
 use nmsfilter_core::signature::{self, Signature};
@@ -100,7 +100,7 @@ impl Model {
         path: &Path,
         batch: Option<usize>,
         overrides: &Overrides,
-    ) -> Result<Self, SettingsError> {
+    ) -> Result<Self, InferenceError> {
         let info = InfoFile::beside(path)?;
         let mut metadata = metadata::read(session);
         let inputs = session.inputs();
@@ -144,9 +144,9 @@ impl Model {
             outputs.iter_mut().for_each(|output| output.set_pattern(signature));
         }
         let scale = |is_signed| input_scale::find(&std::fs::read(path).ok()?, name, is_signed);
-        let with_signatures = |error: SettingsError| match signatures.is_empty() {
+        let with_signatures = |error: InferenceError| match signatures.is_empty() {
             true => error,
-            false => SettingsError(format!(
+            false => InferenceError::Settings(format!(
                 "{error}; or set signature to the right one of those that the model has: {}",
                 signatures.join(", ")
             )),
@@ -197,11 +197,11 @@ fn find_named(
     session: &Session,
     path: &Path,
     name: &str,
-) -> Result<&'static Signature, SettingsError> {
+) -> Result<&'static Signature, InferenceError> {
     let Some(wanted) = signature::all().iter().find(|it| it.name == name) else {
         let names: Vec<&str> = signature::all().iter().map(|it| it.name).collect();
         let names = names.join(", ");
-        return Err(SettingsError(format!(
+        return Err(InferenceError::Settings(format!(
             "signature: expected auto, none, or one of {names}; got {name}"
         )));
     };
@@ -211,7 +211,7 @@ fn find_named(
     let forms = |patterns: &[signature::Pattern]| {
         patterns.iter().map(|it| it.form).collect::<Vec<_>>().join("; ")
     };
-    Err(SettingsError(format!(
+    Err(InferenceError::Settings(format!(
         "signature={name}: the model has other inputs or outputs; expected the inputs {} and the \
          outputs {}",
         forms(&wanted.inputs),

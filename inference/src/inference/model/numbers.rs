@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parses lists of numbers in properties: `0,1`, a number per channel, or any number of them.
 
-use crate::inference::error::SettingsError;
+use crate::inference::error::InferenceError;
 
 /// A number per channel, in the order red, green, blue, independent of the order in the model.
 pub type PerChannel = [f64; 3];
@@ -10,9 +10,9 @@ pub type PerChannel = [f64; 3];
 ///
 /// # Errors
 /// If `text` is not two different finite numbers.
-pub fn range(text: &str) -> Result<[f64; 2], SettingsError> {
+pub fn range(text: &str) -> Result<[f64; 2], InferenceError> {
     let wanted = || {
-        SettingsError(format!(
+        InferenceError::Settings(format!(
             "range: expected two different numbers, the values of black and white, as in 0,1; got \
              {text}"
         ))
@@ -33,12 +33,12 @@ pub fn per_channel(
     text: &str,
     wanted: &str,
     accepts: impl Fn(f64) -> bool,
-) -> Result<PerChannel, SettingsError> {
+) -> Result<PerChannel, InferenceError> {
     let found = numbers(text).filter(|numbers| numbers.iter().all(|&number| accepts(number)));
     match found.as_deref() {
         Some(&[all]) => Ok([all; 3]),
         Some(&[red, green, blue]) => Ok([red, green, blue]),
-        _ => Err(SettingsError(format!(
+        _ => Err(InferenceError::Settings(format!(
             "{property}: expected one {wanted}, or three for red, green and blue as in \
              0.485,0.456,0.406; got {text}"
         ))),
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_range_is_two_different_numbers() {
-        assert_eq!(range("-1, 1"), Ok([-1.0, 1.0]));
+        assert_eq!(range("-1, 1").unwrap(), [-1.0, 1.0]);
         for text in ["", "1", "1,1", "0,1,2", "0,nan", "a,b"] {
             let message = range(text).unwrap_err().to_string();
             assert!(message.contains("range: expected two different numbers"), "{message}");
@@ -66,8 +66,8 @@ mod tests {
 
     #[test]
     fn one_number_is_for_all_channels() {
-        assert_eq!(per_channel("mean", "127", "number", |_| true), Ok([127.0; 3]));
-        assert_eq!(per_channel("mean", "1,2,3", "number", |_| true), Ok([1.0, 2.0, 3.0]));
+        assert_eq!(per_channel("mean", "127", "number", |_| true).unwrap(), [127.0; 3]);
+        assert_eq!(per_channel("mean", "1,2,3", "number", |_| true).unwrap(), [1.0, 2.0, 3.0]);
         let positive = |std: f64| std > 0.0;
         let result = per_channel("std", "1,0,1", "number greater than 0", positive);
         let message = result.unwrap_err().to_string();

@@ -10,7 +10,7 @@
 use ort::value::{Outlet, TensorElementType, ValueType};
 
 use super::{InfoFile, Metadata, dims_text, type_text};
-use crate::inference::error::SettingsError;
+use crate::inference::error::InferenceError;
 use nmsfilter_core::signature::{ModelTensor, Pattern, Signature};
 use nmsfilter_core::tensor::{ElementType, MAX_DIMENSIONS};
 
@@ -51,8 +51,8 @@ impl OutputSpec {
     }
 
     /// Creates the error for an output of which more than one dimension depends on the picture.
-    pub fn varies(&self) -> SettingsError {
-        SettingsError(format!(
+    pub fn varies(&self) -> InferenceError {
+        InferenceError::Settings(format!(
             "the model's output {} has the dimensions {}, of which more than the number of rows \
              depends on the picture; export the model without suppression (nms=False) and with \
              fixed sizes",
@@ -70,7 +70,7 @@ pub fn describe(
     outlets: &[Outlet],
     info: Option<&InfoFile>,
     metadata: &Metadata,
-) -> Result<(Vec<OutputSpec>, Vec<String>), SettingsError> {
+) -> Result<(Vec<OutputSpec>, Vec<String>), InferenceError> {
     let (mut outputs, mut others) = (Vec::new(), Vec::new());
     for outlet in outlets {
         let tensor = model_tensor(outlet).filter(|(_, element, _)| element.size().is_some());
@@ -94,7 +94,7 @@ pub fn describe(
         });
     }
     if outputs.is_empty() {
-        return Err(SettingsError(format!(
+        return Err(InferenceError::Settings(format!(
             "the model has no output of type f32, f16, i8, u8, i32 or i64; its outputs are {}: \
              export the model with its raw outputs",
             others.join(", ")
