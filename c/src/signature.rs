@@ -7,7 +7,7 @@ use std::ptr::null;
 use std::sync::LazyLock;
 
 use nmsfilter_core::signature::{
-    self, ConstantNumbers, Description, InputLayout, Metadata, ModelTensor,
+    self, ConstantNumbers, Description, InputLayout, Metadata, ModelTensor, Normalization,
 };
 use nmsfilter_core::tensor::{ElementType, MAX_DIMENSIONS};
 
@@ -119,6 +119,8 @@ impl Signature {
             };
         };
         let facts = found.facts;
+        let Normalization { range, mean, std } =
+            facts.normalization.expect("the description is complete");
         let mut inputs = [InputNumbers::Picture as u32; 4];
         for (to, numbers) in inputs.iter_mut().zip(&found.inputs) {
             *to = match numbers {
@@ -136,16 +138,16 @@ impl Signature {
             letterbox: Letterbox::of(facts.letterbox) as u32,
             width,
             height,
-            layout: match found.layout {
-                InputLayout::Nchw => PictureLayout::Nchw,
-                InputLayout::Nhwc => PictureLayout::Nhwc,
+            layout: match facts.layout {
+                Some(InputLayout::Nhwc) => PictureLayout::Nhwc,
+                _ => PictureLayout::Nchw,
             } as u32,
             is_bgr: facts.is_bgr.into(),
             pixels_vary: facts.pixels_vary.into(),
-            range: found.normalization.range,
-            mean: found.normalization.mean,
-            deviation: found.normalization.std,
-            unread: found.unread.len() as u32,
+            range,
+            mean,
+            deviation: std,
+            unread: found.unread().len() as u32,
         }
     }
 }
@@ -252,10 +254,10 @@ pub unsafe extern "C" fn nmsfilter_signature(
                 change(params, "params", |params| {
                     let letterbox = found.facts.letterbox;
                     params.letterbox = Letterbox::of(letterbox) as u32;
-                    if found.is_suppressed {
+                    if found.facts.is_suppressed {
                         params.method = Method::None as u32;
                     }
-                    if found.selects_pairs {
+                    if found.facts.selects_pairs {
                         params.multi_label = 2;
                     }
                 })?;

@@ -9,7 +9,7 @@ use nmsfilter_core::cuda::{Device, Stream};
 use nmsfilter_core::geometry::{Fit, FitRule};
 use nmsfilter_core::nms::FrameFit;
 use nmsfilter_core::signature::{
-    self, ConstantNumbers, Description, InputLayout, Metadata, ModelTensor, Pattern,
+    self, ConstantNumbers, Description, InputLayout, Metadata, ModelTensor, Normalization, Pattern,
 };
 use nmsfilter_core::tensor::{ElementType, Storage, TensorView};
 use pyo3::prelude::*;
@@ -38,7 +38,7 @@ pub fn describe<'py>(
     name: Option<&str>,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let found = described(&inputs, &outputs, &Metadata::new(metadata), name)?;
-    found.map(|found| fields(py, &found, &inputs, &outputs)).transpose()
+    found.map(|found| fields(py, &found, &inputs)).transpose()
 }
 
 /// The left and upper edge, width and height of a frame in the model's input.
@@ -111,17 +111,16 @@ fn fields<'py>(
     py: Python<'py>,
     found: &Description,
     inputs: &[Tensor],
-    outputs: &[Tensor],
 ) -> PyResult<Bound<'py, PyDict>> {
     let [dict, decoder, ids, constants] = [(); 4].map(|()| PyDict::new(py));
     let facts = found.facts;
-    if found.is_suppressed {
+    if facts.is_suppressed {
         decoder.set_item("method", "none")?;
     }
     if let Some(size) = facts.size {
         decoder.set_item("model_size", <(u32, u32)>::from(size))?;
     }
-    if found.selects_pairs {
+    if facts.selects_pairs {
         decoder.set_item("multi_label", "queries")?;
     }
     if !found.labels.is_empty() {
@@ -130,9 +129,11 @@ fn fields<'py>(
     if let Some(shape) = found.keypoints {
         decoder.set_item("keypoint_shape", <(u32, u32)>::from(shape))?;
     }
-    for (output, id, pattern) in &found.ids {
-        let form = pattern.filter(|it| it.depends_on_numbers()).map(|it| it.form);
-        ids.set_item(output, (id, form))?;
+    for output in &found.outputs {
+        let form = output.pattern.filter(|it| it.depends_on_numbers()).map(|it| it.form);
+        if let Some(id) = &output.id {
+            ids.set_item(&output.name, (id, form))?;
+        }
     }
     for ((name, element, dims), numbers) in inputs.iter().zip(&found.inputs) {
         let numbers = match numbers {
@@ -146,22 +147,24 @@ fn fields<'py>(
         };
         constants.set_item(name, (numbers, element, dims.len()))?;
     }
-    let layout = match found.layout {
-        InputLayout::Nchw => "nchw",
-        InputLayout::Nhwc => "nhwc",
+    let layout = match facts.layout {
+        Some(InputLayout::Nhwc) => "nhwc",
+        _ => "nchw",
     };
+    let Normalization { range, mean, std } =
+        facts.normalization.expect("the description is complete");
     dict.set_item("name", found.name)?;
     dict.set_item("decoder", decoder)?;
     dict.set_item("letterbox", facts.letterbox.name())?;
     dict.set_item("size", facts.size.map(<(u32, u32)>::from))?;
     dict.set_item("layout", layout)?;
-    dict.set_item("range", <(f64, f64)>::from(found.normalization.range))?;
-    dict.set_item("mean", <(f64, f64, f64)>::from(found.normalization.mean))?;
-    dict.set_item("std", <(f64, f64, f64)>::from(found.normalization.std))?;
+    dict.set_item("range", <(f64, f64)>::from(range))?;
+    dict.set_item("mean", <(f64, f64, f64)>::from(mean))?;
+    dict.set_item("std", <(f64, f64, f64)>::from(std))?;
     dict.set_item("channels", if facts.is_bgr { "bgr" } else { "rgb" })?;
     dict.set_item("pixels_vary", facts.pixels_vary)?;
-    dict.set_item("unread", &found.unread)?;
-    dict.set_item("_outputs", outputs.iter().map(|(name, ..)| name).collect::<Vec<_>>())?;
+    dict.set_item("unread", found.unread())?;
+    dict.set_item("_outputs", found.outputs.iter().map(|it| &*it.name).collect::<Vec<_>>())?;
     dict.set_item("_ids", ids)?;
     dict.set_item("_constants", constants)?;
     Ok(dict)

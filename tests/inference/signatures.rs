@@ -1105,9 +1105,12 @@ fn of_several_signatures_the_property_takes_one() {
     for (properties, expected) in [
         (
             "signature=fcos",
-            "signature=fcos: the model has other inputs or outputs; expected the inputs input_image float",
+            "signature: the model does not have the signature fcos; it has yolox, yolox-decoded; expected the inputs input_image float",
         ),
-        ("signature=yolo", "signature: expected auto, none, or one of rt-detr, "),
+        (
+            "signature=yolo",
+            "signature: the model does not have the signature yolo; it has yolox, yolox-decoded; expected one of rt-detr, ",
+        ),
     ] {
         let error = run(&model, properties, "").0.unwrap_err();
         assert!(error.starts_with(expected), "{error}");

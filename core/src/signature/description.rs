@@ -5,10 +5,10 @@
 
 use super::{
     ConstantNumbers, Facts, InputLayout, Metadata, ModelTensor, Normalization, Pattern, Signature,
-    constant, find, usual,
+    all, constant, find,
 };
 use crate::geometry::Letterbox;
-use crate::tensor::{ElementType, TensorError, TensorView};
+use crate::tensor::{ElementType, TensorView};
 
 /// The least logit of no object, whose score then would reach the threshold.
 const NO_OBJECT: f32 = -1.0;
@@ -19,28 +19,29 @@ const FEW_QUERIES: usize = 50;
 /// Facts about a model.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// The name of the signature; `metadata` if the file's metadata have the ids of outputs.
+    /// The name of the signature; `metadata` if none is taken.
     pub name: &'static str,
     /// For each input, the numbers that it takes; `None` for the picture.
     pub inputs: Vec<Option<ConstantNumbers>>,
-    /// Facts about the picture. The size is `None` if it is dynamic, and there is no usual one.
+    /// The outputs.
+    pub outputs: Vec<Output>,
+    /// Facts about the picture and the detections.
     pub facts: Facts,
-    /// The order of the picture's dimensions.
-    pub layout: InputLayout,
-    /// How pixels become numbers.
-    pub normalization: Normalization,
-    /// For each output that is read, its name, the id of its tensor, and what the signature says beside.
-    pub ids: Vec<(String, String, Option<&'static Pattern>)>,
-    /// The outputs with masks or keypoints, which are not read.
-    pub unread: Vec<String>,
-    /// True if the model's detections need no suppression.
-    pub is_suppressed: bool,
-    /// True if the detections are the best pairs of box and class.
-    pub selects_pairs: bool,
     /// The class names; empty if unknown.
     pub labels: Vec<String>,
     /// The number of keypoints, and of their components.
     pub keypoints: Option<[u32; 2]>,
+}
+
+/// An output of a model.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The name.
+    pub name: String,
+    /// The id of its tensor; `None` if nothing says one.
+    pub id: Option<String>,
+    /// What the signature says of it.
+    pub pattern: Option<&'static Pattern>,
 }
 
 /// The reason why a model has no one signature.
@@ -50,17 +51,12 @@ pub enum SignatureError {
     #[error("the model has the signatures of several exporters: {}; pass the name of the right one", .0.join(", "))]
     Several(Vec<&'static str>),
     /// It does not have the one of this name.
-    #[error("the model does not have the signature {name}; it has {}", if .found.is_empty() { "none".to_owned() } else { .found.join(", ") })]
-    Other {
-        /// The name.
-        name: String,
-        /// The names of those that it has.
-        found: Vec<&'static str>,
-    },
+    #[error("{0}")]
+    Other(String),
 }
 
 /// Describes a model by its signature of this name; without a name by its metadata, such as Ultralytics', or its only
-/// signature. `None` if it has neither.
+/// signature. `None` if it has neither. Otherwise order of dimensions and normalization are known.
 ///
 /// # Errors
 /// If it has several signatures, or others.
@@ -70,129 +66,134 @@ pub fn describe(
     metadata: &Metadata,
     name: Option<&str>,
 ) -> Result<Option<Description>, SignatureError> {
-    let with_id = |&(name, _, dims): &ModelTensor<'_>| {
-        Some((name.to_owned(), metadata.id(name, dims)?.to_owned(), None))
-    };
-    let ids: Vec<_> = outputs.iter().filter_map(with_id).collect();
-    let mut description = if name.is_none() && !ids.is_empty() && inputs.len() == 1 {
-        let letterbox = if metadata.is_rt_detr() { Letterbox::None } else { Letterbox::Center };
-        Description {
-            name: "metadata",
-            facts: Facts { letterbox, size: metadata.size, ..Facts::default() },
-            ids,
-            is_suppressed: metadata.is_suppressed(),
-            ..Description::of_picture()
+    let mut description = Description::new(inputs, outputs, metadata);
+    if name.is_some() || !description.has_ids() || inputs.len() != 1 {
+        match choose(inputs, outputs, name, |_, _| false)? {
+            Some(signature) => description.take(signature, outputs),
+            None => return Ok(None),
         }
-    } else {
-        let all = find(inputs, outputs);
-        let all = if name.is_none() { usual(all) } else { all };
-        let names = || all.iter().map(|it| it.name).collect();
-        let signature = match (name, &all[..]) {
-            (Some(name), all) => {
-                all.iter().find(|it| it.name == name).copied().ok_or_else(|| {
-                    SignatureError::Other { name: name.to_owned(), found: names() }
-                })?
-            }
-            (None, []) => return Ok(None),
-            (None, [signature]) => signature,
-            (None, _) => return Err(SignatureError::Several(names())),
-        };
-        let pattern = |&output: &ModelTensor<'_>| {
-            let pattern = signature.output(output).filter(|it| !it.meaning.is_empty())?;
-            Some((output.0.to_owned(), pattern.meaning.to_owned(), Some(pattern)))
-        };
-        Description {
-            name: signature.name,
-            inputs: inputs.iter().map(|&it| constant(it).map(|(_, numbers)| numbers)).collect(),
-            facts: signature.facts,
-            ids: outputs.iter().filter_map(pattern).collect(),
-            unread: signature.unread(outputs),
-            is_suppressed: signature.is_suppressed,
-            selects_pairs: signature.selects_pairs,
-            ..Description::of_picture()
-        }
-    };
+    }
     let picture = description.inputs.iter().position(Option::is_none);
     let Some(&(_, element, dims)) = picture.and_then(|picture| inputs.get(picture)) else {
         return Ok(None);
     };
     let &[.., first, second, last] = dims else { return Ok(None) };
     let is_nhwc = matches!(last, 1 | 3) && !matches!(first, 1 | 3);
+    let facts = &mut description.facts;
     let found = if is_nhwc { InputLayout::Nhwc } else { InputLayout::Nchw };
-    description.layout = description.facts.layout.unwrap_or(found);
-    let sides = match description.layout {
+    let sides = match *facts.layout.get_or_insert(found) {
         InputLayout::Nchw => [last, second],
         InputLayout::Nhwc => [second, first],
     };
     let [width, height] = sides.map(|side| u32::try_from(side).ok().filter(|&side| side > 0));
     if let Some(size) = width.zip(height) {
-        description.facts.size = Some(size.into());
+        facts.size = Some(size.into());
     }
-    if element == ElementType::U8 {
-        description.normalization.range = [0.0, 255.0];
-    }
-    if let Some(normalization) = description.facts.normalization {
-        description.normalization = normalization;
-    }
-    description.labels.clone_from(&metadata.labels);
-    description.keypoints = metadata.keypoints();
+    let white = if element == ElementType::U8 { 255.0 } else { 1.0 };
+    let usual = Normalization { range: [0.0, white], mean: [0.0; 3], std: [1.0; 3] };
+    facts.normalization.get_or_insert(usual);
     Ok(Some(description))
 }
 
+/// Returns the model's signature of this name; without a name its only one, if any. `is_in_file` is that of [`find`].
+///
+/// # Errors
+/// If it has several signatures, or others.
+pub fn choose(
+    inputs: &[ModelTensor<'_>],
+    outputs: &[ModelTensor<'_>],
+    name: Option<&str>,
+    is_in_file: impl Fn(&str, ConstantNumbers) -> bool,
+) -> Result<Option<&'static Signature>, SignatureError> {
+    let mut found = find(inputs, outputs, is_in_file);
+    let names = |found: &[&'static Signature]| found.iter().map(|it| it.name).collect::<Vec<_>>();
+    let Some(name) = name else {
+        let has_usual = found.iter().any(|it| it.is_usual);
+        found.retain(|it| it.is_usual || !has_usual);
+        return match found[..] {
+            [] => Ok(None),
+            [signature] => Ok(Some(signature)),
+            _ => Err(SignatureError::Several(names(&found))),
+        };
+    };
+    let wanted = found.iter().find(|it| it.name == name).copied();
+    wanted.map(Some).ok_or_else(|| {
+        let forms =
+            |patterns: &[Pattern]| patterns.iter().map(|it| it.form).collect::<Vec<_>>().join("; ");
+        let expected = all().iter().find(|it| it.name == name).map_or_else(
+            || format!("one of {}", names(&all().iter().collect::<Vec<_>>()).join(", ")),
+            |it| format!("the inputs {} and the outputs {}", forms(&it.inputs), forms(&it.outputs)),
+        );
+        let found = if found.is_empty() { "none".to_owned() } else { names(&found).join(", ") };
+        SignatureError::Other(format!(
+            "the model does not have the signature {name}; it has {found}; expected {expected}"
+        ))
+    })
+}
+
 impl Description {
-    /// One of a model whose only input is a picture of the range 0 to 1.
-    fn of_picture() -> Self {
+    /// Describes a model by its metadata alone.
+    pub fn new(
+        inputs: &[ModelTensor<'_>],
+        outputs: &[ModelTensor<'_>],
+        metadata: &Metadata,
+    ) -> Self {
+        let output = |&(name, _, dims): &ModelTensor<'_>| Output {
+            name: name.to_owned(),
+            id: metadata.id(name, dims).map(str::to_owned),
+            pattern: None,
+        };
+        let letterbox = if metadata.is_rt_detr() { Letterbox::None } else { Letterbox::Center };
         Self {
-            name: "",
-            inputs: vec![None],
-            facts: Facts::default(),
-            layout: InputLayout::Nchw,
-            normalization: Normalization { range: [0.0, 1.0], mean: [0.0; 3], std: [1.0; 3] },
-            ids: Vec::new(),
-            unread: Vec::new(),
-            is_suppressed: false,
-            selects_pairs: false,
-            labels: Vec::new(),
-            keypoints: None,
+            name: "metadata",
+            inputs: match inputs {
+                // The only input is the picture.
+                [_] => vec![None],
+                _ => inputs.iter().map(|&it| constant(it).map(|(_, numbers)| numbers)).collect(),
+            },
+            outputs: outputs.iter().map(output).collect(),
+            facts: Facts {
+                letterbox,
+                size: metadata.size,
+                is_suppressed: metadata.is_suppressed(),
+                ..Facts::default()
+            },
+            labels: metadata.labels.clone(),
+            keypoints: metadata.keypoints(),
         }
+    }
+
+    /// Returns whether the id of an output is known.
+    pub fn has_ids(&self) -> bool {
+        self.outputs.iter().any(|output| output.id.is_some())
+    }
+
+    /// Takes what a signature says. Of the metadata remain the size, labels, and whether detections need no suppression.
+    pub fn take(&mut self, signature: &'static Signature, outputs: &[ModelTensor<'_>]) {
+        let Facts { size, is_suppressed, .. } = self.facts;
+        self.name = signature.name;
+        self.facts = signature.facts;
+        self.facts.size = size.or(self.facts.size);
+        self.facts.is_suppressed |= is_suppressed;
+        for (output, &tensor) in self.outputs.iter_mut().zip(outputs) {
+            output.pattern = signature.output(tensor);
+            if let Some(read) = output.pattern.filter(|it| !it.meaning.is_empty()) {
+                output.id = Some(read.meaning.to_owned());
+            }
+        }
+    }
+
+    /// The names of the outputs with masks or keypoints, which are not read.
+    pub fn unread(&self) -> Vec<&str> {
+        let unread = self.outputs.iter().filter(|it| it.pattern.is_some_and(|it| it.is_unread));
+        unread.map(|it| &*it.name).collect()
     }
 }
 
-/// The tensor of an output cannot be read by the signature.
+/// The tensor of an output cannot be read by the signature. The text says why, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OutputError {
-    /// The memory cannot be read.
-    #[error(transparent)]
-    Tensor(#[from] TensorError),
-    /// The host cannot read it.
-    #[error(
-        "tensor {tensor} is in device memory, but its numbers decide how it is read; pass it in host memory"
-    )]
-    OnDevice {
-        /// The tensor, as displayed.
-        tensor: String,
-    },
-    /// Its logits contradict the signature.
-    #[error(
-        "the logits of {tensor} contradict the signature, by which the last one of a row is {} of no object; take another \
-         signature (transformers-softmax for DETR or YOLOS, transformers-sigmoid for RT-DETR or D-FINE), or none",
-        if *background { "that" } else { "not that" }
-    )]
-    Background {
-        /// The tensor, as displayed.
-        tensor: String,
-        /// Whether the last logit should mean no object.
-        background: bool,
-    },
-    /// Its rows are of several pictures.
-    #[error(
-        "tensor {tensor} has rows of several pictures; run the model with one picture at a time"
-    )]
-    Pictures {
-        /// The tensor, as displayed.
-        tensor: String,
-    },
-}
+#[error("{0}")]
+pub struct OutputError(String);
 
 impl Signature {
     /// The id by which the decoder is chosen, of a tensor with the name of an output as its id; `None` if the output is not
@@ -231,19 +232,29 @@ impl Pattern {
             return Ok(self.meaning);
         }
         if tensor.is_on_device() {
-            return Err(OutputError::OnDevice { tensor: tensor.to_string() });
+            return Err(OutputError(format!(
+                "tensor {tensor} is in device memory, but its numbers decide how it is read; pass it in host memory"
+            )));
         }
-        let (elements, len) = (tensor.elements()?, tensor.shape.elements().unwrap_or(0));
+        let elements = tensor.elements().map_err(|error| OutputError(error.to_string()))?;
+        let len = tensor.shape.elements().unwrap_or(0);
         let columns = tensor.shape.last().map_or(1, |&columns| columns.max(1));
         let number = |index: usize| elements.to_f32(index);
         if let Some(background) = self.background
             && is_contradicted(background, columns, number, len)
         {
-            return Err(OutputError::Background { tensor: tensor.to_string(), background });
+            let meaning = if background { "that" } else { "not that" };
+            return Err(OutputError(format!(
+                "the logits of {tensor} contradict the signature, by which the last one of a row is {meaning} of no object; \
+                 take another signature (transformers-softmax for DETR or YOLOS, transformers-sigmoid for RT-DETR or \
+                 D-FINE), or none"
+            )));
         }
         let mut numbers = (0..len).map(|index| (index % columns, number(index)));
         if self.has_images && numbers.any(|(column, number)| column == 0 && number > 0.0) {
-            return Err(OutputError::Pictures { tensor: tensor.to_string() });
+            return Err(OutputError(format!(
+                "tensor {tensor} has rows of several pictures; run the model with one picture at a time"
+            )));
         }
         let Some((logits, first)) = self.logits else { return Ok(self.meaning) };
         let is_probability =

@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 use crate::geometry::Letterbox;
 use crate::tensor::ElementType;
 
-pub use description::{Description, OutputError, SignatureError, describe};
+pub use description::{Description, Output, OutputError, SignatureError, choose, describe};
 pub use metadata::Metadata;
 pub use names::parse_names;
 
@@ -36,12 +36,8 @@ pub struct Signature {
     pub inputs: Vec<Pattern>,
     /// The outputs.
     pub outputs: Vec<Pattern>,
-    /// Facts about the input.
+    /// Facts about the picture and the detections.
     pub facts: Facts,
-    /// True if the model's detections need no suppression.
-    pub is_suppressed: bool,
-    /// True if the detections are the best pairs of box and class, as many as boxes.
-    pub selects_pairs: bool,
     /// True if it is taken before others that the model has, too.
     pub is_usual: bool,
 }
@@ -68,7 +64,7 @@ pub struct Pattern {
     pub logits: Option<(&'static str, usize)>,
 }
 
-/// Facts about the picture that a model takes.
+/// Facts about the picture that a model takes, and about its detections.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Facts {
     /// How the frame is fitted into it.
@@ -83,6 +79,10 @@ pub struct Facts {
     pub is_bgr: bool,
     /// True if models of the exporter have other normalizations and orders of channels, too.
     pub pixels_vary: bool,
+    /// True if the detections need no suppression.
+    pub is_suppressed: bool,
+    /// True if the detections are the best pairs of box and class, as many as boxes.
+    pub selects_pairs: bool,
 }
 
 /// How pixels become numbers.
@@ -143,26 +143,14 @@ pub fn all() -> &'static [Signature] {
     &SIGNATURES
 }
 
-/// Returns the signatures that a model has.
-pub fn find(inputs: &[ModelTensor<'_>], outputs: &[ModelTensor<'_>]) -> Vec<&'static Signature> {
-    find_with(inputs, outputs, |_, _| false)
-}
-
 /// Returns the signatures that a model has. `is_in_file` tells whether a constant input that the model does not have is in
 /// its file instead, as numbers of this name with these values.
-pub fn find_with(
+pub fn find(
     inputs: &[ModelTensor<'_>],
     outputs: &[ModelTensor<'_>],
     is_in_file: impl Fn(&str, ConstantNumbers) -> bool,
 ) -> Vec<&'static Signature> {
     all().iter().filter(|signature| signature.is_of(inputs, outputs, &is_in_file)).collect()
-}
-
-/// Returns the signatures of a model that are taken where no name is given: the usual ones, if any.
-pub fn usual(mut found: Vec<&'static Signature>) -> Vec<&'static Signature> {
-    let has_usual = found.iter().any(|it| it.is_usual);
-    found.retain(|it| it.is_usual || !has_usual);
-    found
 }
 
 /// Returns the dimensions and the numbers of an input that some signature has.
@@ -187,13 +175,6 @@ impl Signature {
         let is_any = |pattern: &&Pattern| pattern.name == "*" && fits(pattern);
         let named = self.outputs.iter().find(|pattern| pattern.name == name);
         named.or_else(|| self.outputs.iter().find(is_any))
-    }
-
-    /// The names of the outputs with masks or keypoints, which are not read.
-    pub fn unread(&self, outputs: &[ModelTensor<'_>]) -> Vec<String> {
-        let is_unread =
-            |output: &&ModelTensor<'_>| self.output(**output).is_some_and(|it| it.is_unread);
-        outputs.iter().filter(is_unread).map(|&(name, ..)| name.to_owned()).collect()
     }
 
     fn is_of(

@@ -45,8 +45,8 @@ fn set(signature: &mut Signature, line: &'static str) -> Option<()> {
         ("pixels", "vary") => facts.pixels_vary = true,
         ("usual", "yes") => signature.is_usual = true,
         ("suppression", "model" | "queries") => {
-            signature.is_suppressed = true;
-            signature.selects_pairs = value == "queries";
+            facts.is_suppressed = true;
+            facts.selects_pairs = value == "queries";
         }
         _ => return None,
     }

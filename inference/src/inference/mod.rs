@@ -92,7 +92,7 @@ impl InferenceOptions {
             ("input-height", a.size[1] != b.size[1]),
             ("input-layout", a.layout != b.layout),
             ("channel-order", a.order != b.order),
-            ("range", a.range != b.range),
+            ("range", a.ranges != b.ranges),
             ("mean", a.mean != b.mean),
             ("std", a.std != b.std),
             ("inputs", a.inputs != b.inputs),

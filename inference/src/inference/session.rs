@@ -242,7 +242,7 @@ impl ModelSession {
         // Boxes and scores both have the dimensions [batch, boxes, ...].
         let boxes = outputs.first().and_then(|attached| attached.shape.get(1));
         model.info.queries = boxes
-            .filter(|_| model.signature.is_some_and(|it| it.selects_pairs))
+            .filter(|_| model.signature.is_some_and(|it| it.facts.selects_pairs))
             .and_then(|&boxes| NonZeroU32::new(boxes.try_into().ok()?));
         let input_device =
             stream.as_ref().filter(|_| reads_device).map(|stream| stream.device().clone());

@@ -180,6 +180,7 @@ impl Settings {
         })?;
         self.regions().check()?;
         let side = |side: u32| Some(side).filter(|&side| side > 0);
+        let range = self.range.as_ref().map(|text| numbers::range(text));
         let mean =
             self.mean.as_ref().map(|text| numbers::per_channel("mean", text, "number", |_| true));
         let std = self.std.as_ref().map(|text| {
@@ -192,7 +193,7 @@ impl Settings {
             size: [side(self.input_width), side(self.input_height)],
             layout: self.input_layout.chosen(),
             order: self.channel_order.chosen(),
-            range: self.range.as_ref().map(|text| numbers::range(text)).transpose()?,
+            ranges: range.transpose()?.map(|range| [range; 3]),
             mean: mean.transpose()?,
             std: std.transpose()?,
             letterbox: self.letterbox.chosen(),

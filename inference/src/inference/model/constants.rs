@@ -107,7 +107,7 @@ pub fn describe(
 
 /// Returns the dimensions and the numbers of an input that is known.
 fn known(input: &Outlet) -> Option<(Vec<Dim>, ConstantNumbers)> {
-    signature::constant(model_tensor(input)?)
+    signature::constant(model_tensor(input))
 }
 
 /// The numbers for a picture of this size.

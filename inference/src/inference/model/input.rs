@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Describes the picture that a model takes.
 //!
-//! In: the type of the model's input, properties, the `.modelinfo` file and metadata. Out: an [`InputSpec`]: size,
+//! In: the model's input, properties, and what its metadata or its signature says. Out: an [`InputSpec`]: size,
 //! layout, element type, and how pixel values are converted to numbers.
 
-use ort::value::ValueType;
+use ort::value::{Outlet, ValueType};
 
 use super::numbers::PerChannel;
 use super::output::element_type;
-use super::{ChannelOrder, InfoFile, InputLayout, Metadata, Overrides, dims_text, type_text};
+use super::{ChannelOrder, InputLayout, Overrides, dims_text, type_text};
 use crate::inference::error::InferenceError;
+use nmsfilter_core::signature::{Facts, Normalization};
 use nmsfilter_core::tensor::ElementType;
 
 /// The pictures that a model takes.
@@ -58,20 +59,19 @@ const CALIBRATION: f64 = 0.1;
 const MAX_OFFSET: f64 = 20.0;
 
 impl InputSpec {
-    /// Describes the input `name` of type `dtype`. `scale` returns the scale and zero point of a quantized input, whose
+    /// Describes the input. The facts are those of the metadata and the signature. `scale` returns the scale and zero point of a quantized input, whose
     /// elements have signs or not.
     ///
     /// # Errors
     /// If the input is not a picture, its size is unknown, or the sources contradict each other.
     pub fn new(
-        name: &str,
-        dtype: &ValueType,
+        input: &Outlet,
         batch: Option<usize>,
         overrides: &Overrides,
-        info: Option<&InfoFile>,
-        metadata: &Metadata,
+        facts: &Facts,
         scale: impl Fn(bool) -> Option<(f64, f64)>,
     ) -> Result<Self, InferenceError> {
+        let (name, dtype) = (input.name(), input.dtype());
         let wrong_type = || {
             let found = type_text(dtype);
             InferenceError::Settings(format!(
@@ -90,18 +90,22 @@ impl InputSpec {
         };
         let has_batch = shape.len() != 3;
         let batch = batch_size(name, if has_batch { shape } else { &[1] }, batch)?;
-        let (layout, channels) = layout(name, (shape, dimension_symbols), overrides.layout)?;
-        let size = size(name, shape, layout, overrides, metadata)?;
-        let ranges = match overrides.range {
-            Some(range) => Some([range; 3]),
-            None => info.map(|info| info.ranges(name)).transpose()?.flatten(),
-        };
-        let is_set = ranges.is_some() || overrides.mean.is_some() || overrides.std.is_some();
-        let whole = match element {
-            ElementType::U8 | ElementType::I8 if !is_set => scale(element == ElementType::I8)
-                .map_or(Ok(whole), |scale| quantized(name, whole, scale))?,
-            _ => whole,
-        };
+        let wanted = overrides.layout.or(facts.layout);
+        let (layout, channels) = layout(name, (shape, dimension_symbols), wanted)?;
+        let size = size(name, shape, layout, overrides.size, facts.size)?;
+        let is_set = overrides.pixels_are_set();
+        let pixels = facts.normalization.filter(|_| !is_set).unwrap_or(Normalization {
+            range: match element {
+                ElementType::U8 | ElementType::I8 if !is_set => {
+                    scale(element == ElementType::I8)
+                        .map_or(Ok(whole), |scale| quantized(name, whole, scale))?
+                }
+                _ => whole,
+            },
+            mean: [0.0; 3],
+            std: [1.0; 3],
+        });
+        let usual_order = if facts.is_bgr { ChannelOrder::Bgr } else { ChannelOrder::Rgb };
         let spec = Self {
             name: name.to_owned(),
             element,
@@ -110,10 +114,10 @@ impl InputSpec {
             batch,
             size,
             channels,
-            order: overrides.order.unwrap_or_default(),
-            ranges: ranges.unwrap_or([whole; 3]),
-            mean: overrides.mean.unwrap_or([0.0; 3]),
-            std: overrides.std.unwrap_or([1.0; 3]),
+            order: overrides.order.unwrap_or(usual_order),
+            ranges: overrides.ranges.unwrap_or([pixels.range; 3]),
+            mean: overrides.mean.unwrap_or(pixels.mean),
+            std: overrides.std.unwrap_or(pixels.std),
         };
         spec.check_normalization()?;
         Ok(spec)
@@ -269,8 +273,8 @@ fn size(
     name: &str,
     dims: &[i64],
     layout: InputLayout,
-    overrides: &Overrides,
-    metadata: &Metadata,
+    wanted: [Option<u32>; 2],
+    usual: Option<[u32; 2]>,
 ) -> Result<[u32; 2], InferenceError> {
     let last = dims.len() - 1;
     let axes = match layout {
@@ -280,7 +284,7 @@ fn size(
     let mut size = [0; 2];
     for (side, property) in ["input-width", "input-height"].into_iter().enumerate() {
         let fixed = u32::try_from(dims[axes[side]]).ok().filter(|&fixed| fixed > 0);
-        size[side] = match (fixed, overrides.size[side]) {
+        size[side] = match (fixed, wanted[side]) {
             (Some(fixed), Some(wanted)) if fixed != wanted => {
                 return Err(InferenceError::Settings(format!(
                     "{property}={wanted}, but the model's input {name} has the dimensions {}; \
@@ -290,7 +294,7 @@ fn size(
             }
             (Some(fixed), _) => fixed,
             (None, Some(wanted)) => wanted,
-            (None, None) => metadata.size.map(|size| size[side]).ok_or_else(|| {
+            (None, None) => usual.map(|size| size[side]).ok_or_else(|| {
                 InferenceError::Settings(format!(
                     "the model's input {name} has the dynamic dimensions {}: set input-width and \
                      input-height",
@@ -318,18 +322,22 @@ mod tests {
 
     use super::*;
 
-    fn tensor(ty: TensorElementType, dims: &[i64]) -> ValueType {
-        ValueType::Tensor {
-            ty,
-            shape: dims.into(),
-            dimension_symbols: ort::value::SymbolicDimensions::empty(dims.len()),
-        }
+    fn tensor(ty: TensorElementType, dims: &[i64]) -> Outlet {
+        let dimension_symbols = ort::value::SymbolicDimensions::empty(dims.len());
+        Outlet::new("images", ValueType::Tensor { ty, shape: dims.into(), dimension_symbols })
+    }
+
+    fn spec(
+        input: &Outlet,
+        batch: Option<usize>,
+        overrides: &Overrides,
+    ) -> Result<InputSpec, String> {
+        InputSpec::new(input, batch, overrides, &Facts::default(), |_| None)
+            .map_err(|error| error.to_string())
     }
 
     fn describe(dims: &[i64], overrides: Overrides) -> Result<InputSpec, String> {
-        let dtype = tensor(TensorElementType::Float32, dims);
-        InputSpec::new("images", &dtype, None, &overrides, None, &Metadata::default(), |_| None)
-            .map_err(|error| error.to_string())
+        spec(&tensor(TensorElementType::Float32, dims), None, &overrides)
     }
 
     #[test]
@@ -350,11 +358,9 @@ mod tests {
         let input = describe(&[480, 640, 1], Overrides::default()).unwrap();
         assert_eq!((input.layout, input.size, input.channels), (InputLayout::Nhwc, [640, 480], 1));
         assert_eq!(input.shape(), [480, 640, 1]);
-        let dtype = tensor(TensorElementType::Float32, &[3, 480, 640]);
-        let (overrides, metadata) = (Overrides::default(), Metadata::default());
-        let batch = InputSpec::new("image", &dtype, Some(2), &overrides, None, &metadata, |_| None);
-        let message = batch.unwrap_err().to_string();
-        assert!(message.starts_with("batch-size=2, but the model's input image has"), "{message}");
+        let input = tensor(TensorElementType::Float32, &[3, 480, 640]);
+        let message = spec(&input, Some(2), &Overrides::default()).unwrap_err();
+        assert!(message.starts_with("batch-size=2, but the model's input images has"), "{message}");
     }
 
     #[test]
@@ -367,7 +373,7 @@ mod tests {
             };
             let size = [Some(640), Some(480)];
             let overrides = Overrides { size, layout, ..Overrides::default() };
-            InputSpec::new("in", &dtype, None, &overrides, None, &Metadata::default(), |_| None)
+            spec(&Outlet::new("in", dtype), None, &overrides)
                 .map(|input| (input.layout, input.size, input.channels))
         };
         let nchw = (InputLayout::Nchw, [640, 480], 3);
@@ -377,7 +383,7 @@ mod tests {
         assert_eq!(describe(["N", "H", "W", "Channels"], None).unwrap(), nhwc);
         assert_eq!(describe(transformers, Some(InputLayout::Nhwc)).unwrap(), nhwc);
         for unknown in [["a", "b", "c", "d"], ["", "", "", ""], ["N", "channel", "W", "channel"]] {
-            let message = describe(unknown, None).unwrap_err().to_string();
+            let message = describe(unknown, None).unwrap_err();
             assert!(message.ends_with(": set input-layout"), "{message}");
         }
     }
@@ -407,17 +413,8 @@ mod tests {
             let message = describe(dims, Overrides::default()).unwrap_err();
             assert!(message.contains("expected a picture: [1,3,height,width]"), "{message}");
         }
-        let dtype = tensor(TensorElementType::Int64, &[1, 3, 8, 8]);
-        let result = InputSpec::new(
-            "in",
-            &dtype,
-            None,
-            &Overrides::default(),
-            None,
-            &Metadata::default(),
-            |_| None,
-        );
-        let message = result.unwrap_err().to_string();
+        let input = tensor(TensorElementType::Int64, &[1, 3, 8, 8]);
+        let message = spec(&input, None, &Overrides::default()).unwrap_err();
         assert!(message.contains("expected a tensor of f32, f16, u8 or i8"), "{message}");
     }
 }

@@ -25,10 +25,11 @@ use std::path::Path;
 use super::error::InferenceError;
 use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::geometry::Letterbox;
-use nmsfilter_core::signature::{self, Signature};
+use nmsfilter_core::signature::{self, Description, Signature, SignatureError};
 use numbers::PerChannel;
 use ort::session::Session;
 use ort::value::ValueType;
+use output::model_tensor;
 
 pub use constants::{ConstantInput, InputNumbers};
 pub use info_file::InfoFile;
@@ -56,8 +57,8 @@ pub struct Overrides {
     pub layout: Option<InputLayout>,
     /// The order of the input's channels.
     pub order: Option<ChannelOrder>,
-    /// The normalization range: the numbers that black and white (the pixel values 0 and 255) become.
-    pub range: Option<[f64; 2]>,
+    /// The normalization ranges: the numbers that black and white (the pixel values 0 and 255) become, of each channel.
+    pub ranges: Option<[[f64; 2]; 3]>,
     /// The numbers to subtract from the result of `range`.
     pub mean: Option<PerChannel>,
     /// The numbers by which the difference is divided.
@@ -70,6 +71,13 @@ pub struct Overrides {
     pub inputs: Vec<InputNumbers>,
     /// The name of the signature, or `none`; `None` if the model's inputs and outputs decide.
     pub signature: Option<String>,
+}
+
+impl Overrides {
+    /// Returns whether the numbers of pixels are set.
+    fn pixels_are_set(&self) -> bool {
+        self.ranges.is_some() || self.mean.is_some() || self.std.is_some()
+    }
 }
 
 /// A model that the element can run.
@@ -101,122 +109,69 @@ impl Model {
         batch: Option<usize>,
         overrides: &Overrides,
     ) -> Result<Self, InferenceError> {
-        let info = InfoFile::beside(path)?;
-        let mut metadata = metadata::read(session);
-        let inputs = session.inputs();
-        if let Some(info) = &info {
-            info.check_groups(inputs.iter().chain(session.outputs()).map(|outlet| outlet.name()))?;
-        }
-        let input = constants::picture(inputs, &overrides.inputs)?;
-        let (name, dtype) = (input.name(), input.dtype());
-        let (mut outputs, left_out) =
-            output::describe(session.outputs(), info.as_ref(), &metadata)?;
-        let found = match overrides.signature.as_deref() {
-            Some("none") => Vec::new(),
-            Some(name) => vec![find_named(session, path, name)?],
-            None if outputs.iter().any(OutputSpec::has_id) => Vec::new(),
-            None => signature::usual(find(session, path)),
-        };
-        let pixels_are_set = overrides.range.is_some()
-            || overrides.mean.is_some()
-            || overrides.std.is_some()
-            || info.as_ref().map(|info| info.ranges(name)).transpose()?.flatten().is_some();
-        // Who sets the facts that a signature says knows the model.
-        let is_known = pixels_are_set || overrides.order.is_some();
-        let (signature, signatures) = match found[..] {
-            [signature] => (Some(signature), Vec::new()),
-            _ if is_known => (None, Vec::new()),
-            _ => (None, found.iter().map(|signature| signature.name.to_owned()).collect()),
-        };
+        let metadata = metadata::read(session);
+        let [inputs, outputs] = [session.inputs(), session.outputs()]
+            .map(|outlets| outlets.iter().map(model_tensor).collect::<Vec<_>>());
         let mut overrides = overrides.clone();
-        let mut letterbox = metadata.is_rt_detr().then_some(Letterbox::None);
-        if let Some(signature) = signature {
-            let facts = signature.facts;
-            overrides.order = overrides.order.or(facts.is_bgr.then_some(ChannelOrder::Bgr));
-            if let Some(normalization) = facts.normalization.filter(|_| !pixels_are_set) {
-                overrides.range = Some(normalization.range);
-                overrides.mean = Some(normalization.mean);
-                overrides.std = Some(normalization.std);
+        let picture = constants::picture(session.inputs(), &overrides.inputs)?;
+        let mut description = Description::new(&inputs, &outputs, &metadata);
+        if let Some(info) = InfoFile::beside(path)? {
+            info.check_groups(inputs.iter().chain(&outputs).map(|&(name, ..)| name))?;
+            overrides.ranges = overrides.ranges.or(info.ranges(picture.name())?);
+            for output in &mut description.outputs {
+                output.id = info.id(&output.name).or(output.id.take());
             }
-            overrides.layout = overrides.layout.or(facts.layout);
-            metadata.size = metadata.size.or(facts.size);
-            letterbox = Some(facts.letterbox);
-            outputs.iter_mut().for_each(|output| output.set_pattern(signature));
         }
-        let scale = |is_signed| input_scale::find(&std::fs::read(path).ok()?, name, is_signed);
-        let with_signatures = |error: InferenceError| match signatures.is_empty() {
+        // Who sets the facts that a signature says knows the model.
+        let is_known = overrides.pixels_are_set() || overrides.order.is_some();
+        let is_in_file = |name: &str, numbers| match inputs[..] {
+            [(_, _, &[.., height, width])] => {
+                let size = [width, height].map(|side| u32::try_from(side).unwrap_or(0));
+                constants::are_in_file(path, name, numbers, size)
+            }
+            _ => false,
+        };
+        let chosen = match overrides.signature.as_deref() {
+            Some("none") => Ok(None),
+            None if description.has_ids() => Ok(None),
+            name => signature::choose(&inputs, &outputs, name, is_in_file),
+        };
+        let (signature, signatures) = match chosen {
+            Ok(signature) => (signature, Vec::new()),
+            Err(SignatureError::Several(_)) if is_known => (None, Vec::new()),
+            Err(SignatureError::Several(names)) => (None, names),
+            Err(error) => return Err(InferenceError::Settings(format!("signature: {error}"))),
+        };
+        if let Some(signature) = signature {
+            description.take(signature, &outputs);
+        }
+        let facts = description.facts;
+        let (outputs, left_out) = output::describe(session.outputs(), &description)?;
+        let input = InputSpec::new(picture, batch, &overrides, &facts, |is_signed| {
+            input_scale::find(&std::fs::read(path).ok()?, picture.name(), is_signed)
+        });
+        let input = input.map_err(|error| match signatures.is_empty() {
             true => error,
             false => InferenceError::Settings(format!(
                 "{error}; or set signature to the right one of those that the model has: {}",
                 signatures.join(", ")
             )),
-        };
-        let input = InputSpec::new(name, dtype, batch, &overrides, info.as_ref(), &metadata, scale)
-            .map_err(with_signatures)?;
+        })?;
         let info = ModelInfo {
             size: Some(input.size),
-            letterbox: Some(overrides.letterbox.or(letterbox).unwrap_or(Letterbox::Center)),
-            is_suppressed: signature.is_some_and(|it| it.is_suppressed) || metadata.is_suppressed(),
-            signatures,
+            letterbox: Some(overrides.letterbox.unwrap_or(facts.letterbox)),
+            is_suppressed: facts.is_suppressed,
+            signatures: signatures.into_iter().map(str::to_owned).collect(),
             task: metadata.task().map(ToOwned::to_owned),
             end2end: metadata.end2end(),
-            keypoints: metadata.keypoints(),
+            keypoints: description.keypoints,
             keypoint_layout: metadata::keypoint_layout(&metadata),
-            labels: overrides.labels.unwrap_or(metadata.labels),
+            labels: overrides.labels.unwrap_or(description.labels),
             ..ModelInfo::default()
         };
-        Ok(Self {
-            pixels_vary: signature.is_some_and(|it| it.facts.pixels_vary) && !is_known,
-            signature,
-            info,
-            input,
-            outputs,
-            left_out,
-        })
+        let pixels_vary = facts.pixels_vary && !is_known;
+        Ok(Self { input, outputs, left_out, info, signature, pixels_vary })
     }
-}
-
-/// Returns the signatures of the model; none if an input or output is not a tensor.
-fn find(session: &Session, path: &Path) -> Vec<&'static Signature> {
-    let tensors = [session.inputs(), session.outputs()].map(output::model_tensors);
-    let [Some(inputs), Some(outputs)] = tensors else { return Vec::new() };
-    signature::find_with(&inputs, &outputs, |name, numbers| match inputs[..] {
-        [(_, _, &[.., height, width])] => {
-            let size = [width, height].map(|side| u32::try_from(side).unwrap_or(0));
-            constants::are_in_file(path, name, numbers, size)
-        }
-        _ => false,
-    })
-}
-
-/// Returns the signature of this name.
-///
-/// # Errors
-/// If there is none, or if the model does not have it.
-fn find_named(
-    session: &Session,
-    path: &Path,
-    name: &str,
-) -> Result<&'static Signature, InferenceError> {
-    let Some(wanted) = signature::all().iter().find(|it| it.name == name) else {
-        let names: Vec<&str> = signature::all().iter().map(|it| it.name).collect();
-        let names = names.join(", ");
-        return Err(InferenceError::Settings(format!(
-            "signature: expected auto, none, or one of {names}; got {name}"
-        )));
-    };
-    if find(session, path).iter().any(|it| it.name == name) {
-        return Ok(wanted);
-    }
-    let forms = |patterns: &[signature::Pattern]| {
-        patterns.iter().map(|it| it.form).collect::<Vec<_>>().join("; ")
-    };
-    Err(InferenceError::Settings(format!(
-        "signature={name}: the model has other inputs or outputs; expected the inputs {} and the \
-         outputs {}",
-        forms(&wanted.inputs),
-        forms(&wanted.outputs),
-    )))
 }
 
 /// Formats dimensions for messages; `?` stands for a dynamic dimension.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Describes the outputs of a model that are attached as tensors.
 //!
-//! In: the outputs that ONNX Runtime reports, the `.modelinfo` file and metadata. Out: an [`OutputSpec`] for each
+//! In: the outputs that ONNX Runtime reports, and what is known of them. Out: an [`OutputSpec`] for each
 //! output that `nmsfilter` can read, and the texts of the others, which are not attached.
 //!
 //! ONNX does not state the scale and zero point of an output. In a quantized model they are constants of the graph,
@@ -9,9 +9,9 @@
 
 use ort::value::{Outlet, TensorElementType, ValueType};
 
-use super::{InfoFile, Metadata, dims_text, type_text};
+use super::{dims_text, type_text};
 use crate::inference::error::InferenceError;
-use nmsfilter_core::signature::{ModelTensor, Pattern, Signature};
+use nmsfilter_core::signature::{Description, ModelTensor, Pattern};
 use nmsfilter_core::tensor::{ElementType, MAX_DIMENSIONS};
 
 /// Prefix of the tensor id if no source provides an id: the output's name follows. The bare name would not do,
@@ -36,20 +36,6 @@ pub struct OutputSpec {
 }
 
 impl OutputSpec {
-    /// Takes what the signature says about it.
-    pub fn set_pattern(&mut self, signature: &'static Signature) {
-        self.pattern = signature.output((&self.name, self.element, &self.dims));
-        if let Some(pattern) = self.pattern.filter(|it| !it.meaning.is_empty()) {
-            pattern.meaning.clone_into(&mut self.id);
-            self.has_images = pattern.has_images;
-        }
-    }
-
-    /// Returns whether a source provides the id.
-    pub fn has_id(&self) -> bool {
-        !self.id.starts_with(UNKNOWN)
-    }
-
     /// Creates the error for an output of which more than one dimension depends on the picture.
     pub fn varies(&self) -> InferenceError {
         InferenceError::Settings(format!(
@@ -62,35 +48,32 @@ impl OutputSpec {
     }
 }
 
-/// Describes the outputs to attach. Also returns the names and types of the others.
+/// Describes the outputs to attach, by what is known of each. Also returns the names and types of the others.
 ///
 /// # Errors
 /// If the model has no output that can be attached.
 pub fn describe(
     outlets: &[Outlet],
-    info: Option<&InfoFile>,
-    metadata: &Metadata,
+    description: &Description,
 ) -> Result<(Vec<OutputSpec>, Vec<String>), InferenceError> {
     let (mut outputs, mut others) = (Vec::new(), Vec::new());
-    for outlet in outlets {
-        let tensor = model_tensor(outlet).filter(|(_, element, _)| element.size().is_some());
-        let Some((name, element, dims)) = tensor else {
-            others.push(format!("{}: {}", outlet.name(), type_text(outlet.dtype())));
+    for (outlet, known) in outlets.iter().zip(&description.outputs) {
+        let (name, element, dims) = model_tensor(outlet);
+        if element.size().is_none() {
+            others.push(format!("{name}: {}", type_text(outlet.dtype())));
             continue;
-        };
+        }
         if dims.len() > MAX_DIMENSIONS {
             others.push(format!("{name}: {} dimensions", dims.len()));
             continue;
         }
-        let id = info.and_then(|info| info.id(name));
-        let id = id.or_else(|| metadata.id(name, dims).map(ToOwned::to_owned));
         outputs.push(OutputSpec {
             name: name.to_owned(),
-            id: id.unwrap_or_else(|| format!("{UNKNOWN}{name}")),
+            id: known.id.clone().unwrap_or_else(|| format!("{UNKNOWN}{name}")),
             element,
             dims: dims.to_vec(),
-            pattern: None,
-            has_images: false,
+            pattern: known.pattern,
+            has_images: known.pattern.is_some_and(|it| it.has_images),
         });
     }
     if outputs.is_empty() {
@@ -103,15 +86,12 @@ pub fn describe(
     Ok((outputs, others))
 }
 
-/// [`model_tensor`] of each; `None` if one is not a tensor.
-pub(super) fn model_tensors(outlets: &[Outlet]) -> Option<Vec<ModelTensor<'_>>> {
-    outlets.iter().map(model_tensor).collect()
-}
-
-/// Returns the name, element type and dimensions of an input or output; `None` if it is not a tensor.
-pub(super) fn model_tensor(outlet: &Outlet) -> Option<ModelTensor<'_>> {
-    let ValueType::Tensor { ty, shape, .. } = outlet.dtype() else { return None };
-    Some((outlet.name(), element_type(*ty), shape))
+/// Returns the name, element type and dimensions of an input or output. What is not a tensor has no known type.
+pub(super) fn model_tensor(outlet: &Outlet) -> ModelTensor<'_> {
+    match outlet.dtype() {
+        ValueType::Tensor { ty, shape, .. } => (outlet.name(), element_type(*ty), shape),
+        _ => (outlet.name(), ElementType::Other("no tensor"), &[]),
+    }
 }
 
 /// ONNX Runtime's names of the types that can be read.
