@@ -31,56 +31,42 @@ const USUAL_BYTES: usize = 1 << 24;
 /// The greatest number of rows of an output. A greater one is an error.
 const MAX_ROWS: usize = 65_536;
 
-/// An output with its dimensions.
-pub struct AttachedOutput {
-    /// The model's description of the output.
-    pub output: OutputSpec,
-    /// The dimensions of the tensors, which are equal in every run. The first one is the number of pictures per batch,
-    /// unless this number is 1.
-    pub shape: Vec<usize>,
-    /// The index of the dimension whose length depends on the picture, the number of rows. The tensors then have the rows
-    /// of a run, and after them rows of zeros, which are boxes without a size and with a score of 0.
-    pub rows: Option<usize>,
-    /// True if a run has the rows of all pictures after each other, of which the first number is the number of the picture.
-    pub has_images: bool,
-}
-
 /// Makes the outputs with a varying number of rows have at least `rows` rows, all an equal number. Returns whether
 /// dimensions have changed.
 ///
 /// # Errors
 /// If there are more than `MAX_ROWS`.
-pub fn reserve(outputs: &mut [AttachedOutput], rows: usize) -> Result<bool, InferenceError> {
-    let varying = || outputs.iter().filter_map(|attached| Some((attached, attached.rows?)));
-    let size = varying().map(|(attached, axis)| attached.row_bytes(axis)).max().unwrap_or(0);
-    let present = varying().map(|(attached, axis)| attached.shape[axis]).max().unwrap_or(0);
+pub fn reserve(outputs: &mut [OutputSpec], rows: usize) -> Result<bool, InferenceError> {
+    let varying = || outputs.iter().filter_map(|output| Some((output, output.rows?)));
+    let size = varying().map(|(output, axis)| output.row_bytes(axis)).max().unwrap_or(0);
+    let present = varying().map(|(output, axis)| output.shape[axis]).max().unwrap_or(0);
     if rows > MAX_ROWS {
-        let (attached, _) = varying().next().expect("rows are of outputs");
+        let (output, _) = varying().next().expect("rows are of outputs");
         return Err(InferenceError::Settings(format!(
             "the model's output {} has {rows} rows; expected at most {MAX_ROWS}: export the model \
              with a higher score threshold or a limit of detections",
-            attached.output.name
+            output.name
         )));
     }
     let usual = (USUAL_BYTES / size.max(1)).clamp(1, USUAL_ROWS);
     let wanted = rows.next_power_of_two().max(usual).max(present);
     let mut is_changed = false;
-    for attached in outputs {
-        if let Some(axis) = attached.rows {
-            is_changed |= attached.shape[axis] != wanted;
-            attached.shape[axis] = wanted;
+    for output in outputs {
+        if let Some(axis) = output.rows {
+            is_changed |= output.shape[axis] != wanted;
+            output.shape[axis] = wanted;
         }
     }
     Ok(is_changed)
 }
 
-impl AttachedOutput {
+impl OutputSpec {
     /// Allocates memory for the output, and fills it with zeros.
     ///
     /// # Errors
     /// If the memory cannot be allocated.
     pub fn allocate(&self, allocator: &Allocator) -> Result<DynTensor, InferenceError> {
-        let element = onnx_type(self.output.element);
+        let element = onnx_type(self.element);
         Ok(DynTensor::new(allocator, element, self.shape.as_slice())?)
     }
 
@@ -93,7 +79,7 @@ impl AttachedOutput {
         binding: &mut IoBinding,
         value: &mut DynTensor,
     ) -> Result<(), InferenceError> {
-        Ok(binding.bind_output(&*self.output.name, value)?)
+        Ok(binding.bind_output(&*self.name, value)?)
     }
 
     /// Returns the size of the output's memory in bytes.
@@ -103,7 +89,7 @@ impl AttachedOutput {
 
     /// Returns the size of an element in bytes.
     pub fn element_size(&self) -> usize {
-        self.output.element.size().expect("the type of an output can be read")
+        self.element.size().expect("the type of an output can be read")
     }
 
     /// Returns the size in bytes of a row, if the rows are the dimension `axis`.
@@ -121,7 +107,7 @@ impl AttachedOutput {
         shape: &[usize],
         batch: usize,
     ) -> Result<(usize, bool), InferenceError> {
-        if self.has_images {
+        if self.mixes_images {
             // All rows can belong to one picture.
             return Ok((shape.iter().product::<usize>() / self.shape[2], false));
         }
@@ -130,7 +116,7 @@ impl AttachedOutput {
         let mut others = (0..self.shape.len()).filter(is_other);
         let (first, second) = match shape.len() == self.shape.len() {
             true => (others.next(), others.next()),
-            false => return Err(self.output.varies()),
+            false => return Err(self.varies()),
         };
         match (first, second, self.rows) {
             (None, ..) => Ok((self.rows.map_or(0, |axis| shape[axis]), false)),
@@ -138,7 +124,7 @@ impl AttachedOutput {
                 self.rows = Some(axis);
                 Ok((shape[axis], true))
             }
-            _ => Err(self.output.varies()),
+            _ => Err(self.varies()),
         }
     }
 
@@ -152,9 +138,9 @@ impl AttachedOutput {
             return to.copy_from_slice(from);
         };
         let row = self.row_bytes(axis);
-        let are_indices = self.output.has_images && self.output.element.is_integer();
+        let are_indices = self.has_images && self.element.is_integer();
         let empty = if are_indices { 0xff } else { 0 };
-        if self.has_images {
+        if self.mixes_images {
             to.fill(empty);
             let mut pictures: Vec<_> = to
                 .chunks_exact_mut(self.shape[1] * row)
@@ -226,7 +212,7 @@ impl OutputSet {
     pub fn new(
         mut binding: Option<IoBinding>,
         batch: usize,
-        outputs: &[AttachedOutput],
+        outputs: &[OutputSpec],
         model: &gst::Caps,
         stream: Option<&Arc<Stream>>,
         changes: usize,
@@ -235,22 +221,22 @@ impl OutputSet {
             stream.map(|stream| OwnedEvent::new(stream.device())).transpose()?.map(Arc::new);
         let mut slots: Vec<Vec<NewTensor>> = (0..batch).map(|_| Vec::new()).collect();
         let mut memory = Vec::new();
-        for fixed in outputs {
+        for output in outputs {
             let output_memory = match stream {
                 Some(stream) => OutputMemory::Device(Arc::new(DeviceBuffer::new(
                     stream.device(),
-                    fixed.bytes(),
+                    output.bytes(),
                 )?)),
                 None => {
-                    let mut value = fixed.allocate(&Allocator::default())?;
+                    let mut value = output.allocate(&Allocator::default())?;
                     if let Some(binding) = &mut binding {
-                        fixed.bind(binding, &mut value)?;
+                        output.bind(binding, &mut value)?;
                     }
                     OutputMemory::Host(Arc::new(value))
                 }
             };
-            let len = fixed.bytes() / batch;
-            let mut shape = fixed.shape.clone();
+            let len = output.bytes() / batch;
+            let mut shape = output.shape.clone();
             if batch > 1 {
                 shape[0] = 1;
             }
@@ -262,7 +248,6 @@ impl OutputSet {
                 };
                 let mut data = gst::Buffer::new();
                 data.get_mut().expect("the buffer is new").append_memory(elements);
-                let output = &fixed.output;
                 let tensor = NewTensor::new(&output.id, output.element, &shape, data)?;
                 slot.push(tensor.with_model(model.clone()));
             }

@@ -36,11 +36,11 @@ use super::CAT;
 use super::InferenceOptions;
 use super::error::InferenceError;
 use super::library::OnnxRuntime;
-use super::model::{ConstantInput, Model, batch_dimension, constants, onnx_type};
-use super::outputs::{self, AttachedOutput, OutputSet};
+use super::model::{ConstantInput, Model, OutputSpec, batch_dimension, constants, onnx_type};
+use super::outputs::{self, OutputSet};
 use super::plugin_provider::{self, PluginDevice};
 use super::provider::{self, Provider};
-use super::trial::{self, GRAPH_ID, Sample, Trial, is_of_shape, run_error};
+use super::trial::{self, GRAPH_ID, Sample, is_of_shape, run_error};
 use nmsfilter_core::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
 
 /// The properties of an open model.
@@ -63,10 +63,9 @@ pub struct OpenModel {
 /// A model that is ready to run, on the thread that opened it.
 pub struct ModelSession {
     // The session is dropped before the stream.
-    session: Session,
+    pub(super) session: Session,
     buffers: Vec<IoBuffers>,
     constants: Vec<ConstantInput>,
-    outputs: Vec<AttachedOutput>,
     /// True if an output has other dimensions in each run, so that no memory is bound to it.
     varies: bool,
     /// The number of changes of the outputs' dimensions.
@@ -93,32 +92,6 @@ struct GpuBuffers {
     run_options: RunOptions<NoSelectedOutputs>,
     began: OwnedEvent,
     ended: OwnedEvent,
-}
-
-/// The inputs of a run.
-#[derive(Clone, Copy)]
-pub struct Inputs<'m> {
-    /// The name of the picture.
-    pub name: &'m str,
-    /// The pictures.
-    pub picture: &'m DynTensor,
-    /// The other inputs.
-    pub constants: &'m [ConstantInput],
-}
-
-impl Inputs<'_> {
-    /// Returns a binding with the inputs.
-    ///
-    /// # Errors
-    /// If ONNX Runtime rejects one.
-    pub fn binding(self, session: &Session) -> Result<IoBinding, InferenceError> {
-        let mut binding = session.create_binding()?;
-        binding.bind_input(self.name, self.picture)?;
-        for (name, tensor) in self.constants {
-            binding.bind_input(name, tensor)?;
-        }
-        Ok(binding)
-    }
 }
 
 /// The memory for the pictures of a run.
@@ -182,7 +155,7 @@ impl ModelSession {
             }
             (None, _) => provider::open_on_cpu(&library, options, changed),
         };
-        let mut session = opened.map_err(for_batch)?;
+        let session = opened.map_err(for_batch)?;
         let mut model = Model::new(&session, path, options.batch, &options.overrides)?;
         if changed.is_some() {
             // The number of a picture may be a constant of the file.
@@ -196,72 +169,79 @@ impl ModelSession {
                     stream.device().ordinal() as i32,
                     AllocatorType::Device,
                     MemoryType::Default,
-                );
-                info.and_then(|info| Allocator::new(&session, info))?
+                )?;
+                Allocator::new(&session, info)?
             }
         };
         let reads_host = provider::reads_input_on_host(&session, &model.input.name)?;
-        let reads_device = stream.is_some() && !reads_host;
+        let input_device =
+            stream.as_ref().filter(|_| !reads_host).map(|stream| stream.device().clone());
         let host = Allocator::default();
-        let new_input = || {
-            let allocator = if reads_device { &allocator } else { &host };
-            DynTensor::new(allocator, onnx_type(model.input.element), model.input.shape())
-        };
+        let of_input = if input_device.is_some() { &allocator } else { &host };
+        let (element, shape) = (onnx_type(model.input.element), model.input.shape());
+        let new_input = || DynTensor::new(of_input, element, &*shape);
         let input = new_input()?;
         let inputs = &options.overrides.inputs;
         let constants = constants::describe(session.inputs(), inputs, &model.input)?;
-        let mut trial =
-            Trial { session: &mut session, model: &model, constants: &constants, provider };
-        let mut outputs = trial.outputs(&input).map_err(for_batch)?;
-        outputs::reserve(&mut outputs, 0)?;
-        let varies = outputs.iter().any(|attached| attached.rows.is_some());
-        if varies && has_graph {
-            let problem = "the number of an output's rows depends on the picture".to_owned();
-            return Err(InferenceError::Session(problem));
-        }
-        if model.input.batch > 1 {
-            trial.check_batch(&outputs)?;
-        }
-        let sample =
-            has_graph.then(|| trial.sample(&outputs, |place| (place, trial::NOISE))).transpose()?;
-        let mut buffers = vec![IoBuffers { input, on_gpu: None }];
-        if let Some(stream) = &stream {
-            buffers.push(IoBuffers { input: new_input()?, on_gpu: None });
-            for (index, buffers) in buffers.iter_mut().enumerate() {
-                let inputs = Inputs {
-                    name: &model.input.name,
-                    picture: &buffers.input,
-                    constants: &constants,
-                };
-                let graph = has_graph.then_some(index);
-                let bound = if varies { &[] } else { &outputs[..] };
-                let on_gpu = GpuBuffers::new(&session, stream, &allocator, inputs, bound, graph)?;
-                buffers.on_gpu = Some(on_gpu);
-            }
-        }
-        // Boxes and scores both have the dimensions [batch, boxes, ...].
-        let boxes = outputs.first().and_then(|attached| attached.shape.get(1));
-        model.info.queries = boxes
-            .filter(|_| model.signature.is_some_and(|it| it.facts.selects_pairs))
-            .and_then(|&boxes| NonZeroU32::new(boxes.try_into().ok()?));
-        let input_device =
-            stream.as_ref().filter(|_| reads_device).map(|stream| stream.device().clone());
         let library = library.path;
-        let mut session = Self {
+        let mut opened = Self {
             session,
-            buffers,
+            buffers: Vec::new(),
             constants,
-            outputs,
-            varies,
+            varies: false,
             changes: 0,
-            description: model.info.to_caps()?,
+            description: gst::Caps::new_empty(),
             stream,
             model: OpenModel { model, provider, provider_device, library, has_graph, input_device },
         };
-        if let Some(sample) = sample {
-            session.capture_graphs(&sample)?;
+        opened.try_outputs(&input).map_err(for_batch)?;
+        let outputs = &mut opened.model.model.outputs;
+        outputs::reserve(outputs, 0)?;
+        opened.varies = outputs.iter().any(|output| output.rows.is_some());
+        if opened.varies && has_graph {
+            let problem = "the number of an output's rows depends on the picture".to_owned();
+            return Err(InferenceError::Session(problem));
         }
-        Ok(session)
+        if opened.model.model.input.batch > 1 {
+            opened.check_batch()?;
+        }
+        let sample = has_graph.then(|| opened.sample(|place| (place, trial::NOISE))).transpose()?;
+        opened.buffers.push(IoBuffers { input, on_gpu: None });
+        if let Some(stream) = opened.stream.clone() {
+            opened.buffers.push(IoBuffers { input: new_input()?, on_gpu: None });
+            let bound = if opened.varies { &[] } else { &*opened.model.model.outputs };
+            for index in 0..opened.buffers.len() {
+                let binding = opened.binding(&opened.buffers[index].input)?;
+                let graph = has_graph.then_some(index);
+                let on_gpu = GpuBuffers::new(binding, &stream, &allocator, bound, graph)?;
+                opened.buffers[index].on_gpu = Some(on_gpu);
+            }
+        }
+        let Model { outputs, info, signature, .. } = &mut opened.model.model;
+        // Boxes and scores both have the dimensions [batch, boxes, ...].
+        info.queries = outputs
+            .first()
+            .and_then(|output| output.shape.get(1))
+            .filter(|_| signature.is_some_and(|it| it.facts.selects_pairs))
+            .and_then(|&boxes| NonZeroU32::new(boxes.try_into().ok()?));
+        opened.description = info.to_caps()?;
+        if let Some(sample) = sample {
+            opened.capture_graphs(&sample)?;
+        }
+        Ok(opened)
+    }
+
+    /// Returns a binding with these pictures, and the other inputs.
+    ///
+    /// # Errors
+    /// If ONNX Runtime rejects one.
+    pub(super) fn binding(&self, pictures: &DynTensor) -> Result<IoBinding, InferenceError> {
+        let mut binding = self.session.create_binding()?;
+        binding.bind_input(&*self.model.model.input.name, pictures)?;
+        for (name, tensor) in &self.constants {
+            binding.bind_input(name, tensor)?;
+        }
+        Ok(binding)
     }
 
     /// Captures the graphs, and checks that they give the results of a run without a graph.
@@ -279,13 +259,14 @@ impl ModelSession {
             self.write_input(index, &stream, sample)?;
             self.run_on_gpu(index).map_err(failed)?;
             let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
-            for (number, (attached, value)) in self.outputs.iter().zip(&on_gpu.outputs).enumerate()
+            for (number, (output, value)) in
+                self.model.model.outputs.iter().zip(&on_gpu.outputs).enumerate()
             {
-                let mut bytes = vec![0; attached.bytes()];
+                let mut bytes = vec![0; output.bytes()];
                 // SAFETY: the output has this many bytes, in the memory of the GPU.
                 unsafe { stream.download(value.data_ptr() as u64, &mut bytes) }?;
-                if !sample.is_output(number, attached, &bytes) {
-                    let name = &attached.output.name;
+                if !sample.is_output(number, output, &bytes) {
+                    let name = &output.name;
                     let problem = format!("the output {name} is different with a CUDA graph");
                     return Err(InferenceError::Session(problem));
                 }
@@ -336,15 +317,11 @@ impl ModelSession {
     pub fn new_set(&self) -> Result<OutputSet, InferenceError> {
         let stream = self.stream.as_ref().filter(|_| !self.varies);
         let binding = match stream {
-            None if self.binds_memory() => {
-                let name = &self.model.model.input.name;
-                let (picture, constants) = (&self.buffers[0].input, &self.constants);
-                Some(Inputs { name, picture, constants }.binding(&self.session)?)
-            }
+            None if self.binds_memory() => Some(self.binding(&self.buffers[0].input)?),
             _ => None,
         };
-        let batch = self.model.model.input.batch;
-        OutputSet::new(binding, batch, &self.outputs, &self.description, stream, self.changes)
+        let Model { input, outputs, .. } = &self.model.model;
+        OutputSet::new(binding, input.batch, outputs, &self.description, stream, self.changes)
     }
 
     /// Runs the model on the pictures in the buffers with this index, and writes the outputs to `set`. On a GPU,
@@ -394,12 +371,14 @@ impl ModelSession {
         stream: &Stream,
     ) -> Result<(), InferenceError> {
         let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
-        for ((attached, from), to) in self.outputs.iter().zip(&on_gpu.outputs).zip(&set.memory) {
-            let rows = |address: u64| DeviceRows { address, pitch: attached.bytes() };
+        for ((output, from), to) in
+            self.model.model.outputs.iter().zip(&on_gpu.outputs).zip(&set.memory)
+        {
+            let rows = |address: u64| DeviceRows { address, pitch: output.bytes() };
             let (from, to) = (rows(from.data_ptr() as u64), rows(to.address()));
             // SAFETY: both have this size, in the memory of the GPU. Readers of the set wait for `ready`, and the
             // next run on these buffers comes later in the stream.
-            unsafe { stream.copy_rows(from, to, attached.bytes(), 1) }?;
+            unsafe { stream.copy_rows(from, to, output.bytes(), 1) }?;
         }
         Ok(())
     }
@@ -434,38 +413,38 @@ impl ModelSession {
     /// the outputs in host memory.
     fn run_unbound(&mut self, index: usize, set: &mut OutputSet) -> Result<(), InferenceError> {
         let provider = self.model.provider;
-        let input = SessionInputValue::from(&self.buffers[index].input);
-        let mut inputs = vec![(&*self.model.model.input.name, input)];
+        let Model { input, outputs, .. } = &mut self.model.model;
+        let pictures = SessionInputValue::from(&self.buffers[index].input);
+        let mut inputs = vec![(&*input.name, pictures)];
         let constants = self.constants.iter();
         inputs.extend(constants.map(|(name, tensor)| (&**name, SessionInputValue::from(tensor))));
         let values = self.session.run(inputs).map_err(|error| run_error(provider, error))?;
-        let batch = self.model.model.input.batch;
+        let batch = input.batch;
         let (mut rows, mut is_other) = (0, false);
-        for attached in &mut self.outputs {
-            let value = &values[&*attached.output.name];
-            if value.dtype().tensor_type() != Some(onnx_type(attached.output.element)) {
-                let problem = format!("output {} is {}", attached.output.name, value.dtype());
+        for output in &mut *outputs {
+            let value = &values[&*output.name];
+            if value.dtype().tensor_type() != Some(onnx_type(output.element)) {
+                let problem = format!("output {} is {}", output.name, value.dtype());
                 return Err(run_error(provider, problem));
             }
-            let (found, is_new) = attached.rows_of(&trial::lengths(value.shape()), batch)?;
+            let (found, is_new) = output.rows_of(&trial::lengths(value.shape()), batch)?;
             rows = rows.max(found);
             is_other |= is_new;
         }
-        is_other |= outputs::reserve(&mut self.outputs, rows)?;
+        is_other |= outputs::reserve(outputs, rows)?;
         self.changes += usize::from(is_other);
         if set.changes != self.changes {
-            let (outputs, description) = (&self.outputs, &self.description);
+            let description = &self.description;
             set.replace(OutputSet::new(None, batch, outputs, description, None, self.changes)?);
         }
-        for (attached, to) in self.outputs.iter().zip(&set.memory) {
-            let value = &values[&*attached.output.name];
-            let rows = attached.rows.map_or(0, |axis| value.shape()[axis] as usize);
+        for (output, to) in self.model.model.outputs.iter().zip(&set.memory) {
+            let value = &values[&*output.name];
+            let rows = output.rows.map_or(0, |axis| value.shape()[axis] as usize);
             // SAFETY: the set has this many bytes for the output, in host memory, and nobody reads them: either `renew`
             // made sure, or the set is new.
-            let to = unsafe {
-                std::slice::from_raw_parts_mut(to.address() as *mut u8, attached.bytes())
-            };
-            attached.write(trial::bytes(attached, value), to, rows);
+            let to =
+                unsafe { std::slice::from_raw_parts_mut(to.address() as *mut u8, output.bytes()) };
+            output.write(trial::bytes(output, value), to, rows);
         }
         Ok(())
     }
@@ -478,16 +457,14 @@ impl ModelSession {
 }
 
 impl GpuBuffers {
-    /// Binds the inputs, and allocates and binds memory for `outputs`.
+    /// Allocates memory for `outputs`, and binds it beside the inputs.
     fn new(
-        session: &Session,
+        mut binding: IoBinding,
         stream: &Stream,
         allocator: &Allocator,
-        inputs: Inputs<'_>,
-        outputs: &[AttachedOutput],
+        outputs: &[OutputSpec],
         graph: Option<usize>,
     ) -> Result<Self, InferenceError> {
-        let mut binding = inputs.binding(session)?;
         let mut values = Vec::new();
         for output in outputs {
             let mut value = output.allocate(allocator)?;

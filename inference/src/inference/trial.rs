@@ -8,58 +8,41 @@
 use std::fmt::Display;
 
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
-use ort::session::{RunOptions, Session, SessionOutputs};
+use ort::session::RunOptions;
 use ort::value::{DynTensor, DynTensorValueType, DynValue};
 
 use super::error::InferenceError;
-use super::model::{self, ConstantInput, Model, OutputSpec, onnx_type};
-use super::outputs::AttachedOutput;
+use super::model::{self, Model, OutputSpec, onnx_type};
 use super::picture::Table;
 use super::provider::Provider;
-use super::session::Inputs;
+use super::session::ModelSession;
 use nmsfilter_core::signature::Pattern;
 use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
-/// A session to try.
-pub struct Trial<'s> {
-    /// The session.
-    pub session: &'s mut Session,
-    /// The model's inputs and outputs.
-    pub model: &'s Model,
-    /// The inputs beside the picture.
-    pub constants: &'s [ConstantInput],
-    /// The provider that runs the model.
-    pub provider: Provider,
-}
-
-impl Trial<'_> {
-    /// Runs the model on `input`, and returns the outputs with the dimensions of this run.
+impl ModelSession {
+    /// Runs the model on `input`. The outputs get the dimensions of this run, and the ids that depend on their numbers.
     ///
     /// # Errors
     /// If the model fails, if more than one dimension of an output depends on the picture, or if an output does not
     /// have a part per picture.
-    pub fn outputs(&mut self, input: &DynTensor) -> Result<Vec<AttachedOutput>, InferenceError> {
-        let model = self.model;
-        self.run(input, |values| {
-            let attached = |output: &OutputSpec| {
-                let value = &values[&*output.name];
-                let mut attached = attach(model.input.batch, output, value.shape())?;
-                // Rows of several pictures are read as such.
-                let depends = |it: &&Pattern| it.depends_on_numbers() && !it.has_images;
-                if let Some(pattern) = output.pattern.filter(depends)
-                    && let Some(shape) = Shape::new(&lengths(value.shape()))
-                {
-                    let memory = Storage::Host(bytes(&attached, value));
-                    let tensor = TensorView::new(&output.name, output.element, shape, memory);
-                    let id = pattern
-                        .id(&tensor)
-                        .map_err(|error| InferenceError::Settings(error.to_string()))?;
-                    id.clone_into(&mut attached.output.id);
-                }
-                Ok(attached)
-            };
-            model.outputs.iter().map(attached).collect()
-        })?
+    pub fn try_outputs(&mut self, input: &DynTensor) -> Result<(), InferenceError> {
+        let values = self.run_on_trial(input)?;
+        let Model { input, outputs, .. } = &mut self.model.model;
+        for (output, value) in outputs.iter_mut().zip(&values) {
+            output.set_shape(input.batch, value.shape())?;
+            // Rows of several pictures are read as such.
+            let depends = |it: &&Pattern| it.depends_on_numbers() && !it.has_images;
+            if let Some(pattern) = output.pattern.filter(depends)
+                && let Some(shape) = Shape::new(&lengths(value.shape()))
+            {
+                let memory = Storage::Host(bytes(output, value));
+                let tensor = TensorView::new(&output.name, output.element, shape, memory);
+                let id = pattern.id(&tensor);
+                output.id =
+                    id.map_err(|error| InferenceError::Settings(error.to_string()))?.to_owned();
+            }
+        }
+        Ok(())
     }
 
     /// Checks that a picture's outputs depend neither on its place in the batch nor on the other pictures. One picture
@@ -69,8 +52,8 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// If the model fails, or if the outputs depend on one of these.
-    pub fn check_batch(&mut self, outputs: &[AttachedOutput]) -> Result<(), InferenceError> {
-        let batch = self.model.input.batch;
+    pub fn check_batch(&mut self) -> Result<(), InferenceError> {
+        let batch = self.model.model.input.batch;
         // A place's number of `runs` bits, half of them ones, has a one for each run in which it has the picture. No
         // number has all ones of another.
         let numbers = |runs: u32| (0..1u32 << runs).filter(move |n| n.count_ones() == runs / 2);
@@ -79,15 +62,13 @@ impl Trial<'_> {
         let has_picture = |run: u32, place: usize| places[place] >> run & 1 == 1;
         let mut samples = Vec::new();
         for run in 0..runs {
-            samples.push(self.sample(outputs, |place| {
-                match (has_picture(run, place), run % 2) {
-                    (true, _) => (0, QUIET),
-                    (false, 0) => (1 + place, QUIET),
-                    (false, _) => (1 + place, LOUD),
-                }
+            samples.push(self.sample(|place| match (has_picture(run, place), run % 2) {
+                (true, _) => (0, QUIET),
+                (false, 0) => (1 + place, QUIET),
+                (false, _) => (1 + place, LOUD),
             })?);
         }
-        for (index, attached) in outputs.iter().enumerate() {
+        for (index, output) in self.model.model.outputs.iter().enumerate() {
             let part = |run: u32, place: usize| {
                 let numbers = &samples[run as usize].outputs[index];
                 let len = numbers.len() / batch;
@@ -101,13 +82,13 @@ impl Trial<'_> {
                 found.map(|(run, place)| part(run, place)).expect("there are both")
             };
             let (expected, other) = (first(true), first(false));
-            let is_equal = |(run, place)| attached.are_close(expected, part(run, place), other);
+            let is_equal = |(run, place)| output.are_close(expected, part(run, place), other);
             if !all().filter(|&(run, place)| has_picture(run, place)).all(is_equal) {
                 return Err(InferenceError::Settings(format!(
                     "the model's output {} of a picture depends on the other pictures of a batch \
                      of {batch}, as in dynamically quantized models: leave batch-size at 0, or \
                      use a model with a batch of 1",
-                    attached.output.name
+                    output.name
                 )));
             }
         }
@@ -120,10 +101,9 @@ impl Trial<'_> {
     /// If the model fails.
     pub fn sample(
         &mut self,
-        outputs: &[AttachedOutput],
         noise: impl Fn(usize) -> (usize, Levels),
     ) -> Result<Sample, InferenceError> {
-        let spec = &self.model.input;
+        let spec = &self.model.model.input;
         let mut input =
             DynTensor::new(&Allocator::default(), onnx_type(spec.element), spec.shape())?;
         let len = spec.bytes() * spec.batch;
@@ -144,44 +124,39 @@ impl Trial<'_> {
                 element.copy_from_slice(&table.bytes()[level * size..][..size]);
             }
         }
-        let outputs = self.run(&input, |values| {
-            let output_numbers = |attached: &AttachedOutput| {
-                let bytes = bytes(attached, &values[&*attached.output.name]);
-                if !attached.has_images {
-                    return numbers(attached, bytes);
-                }
-                let mut of_pictures = vec![0; attached.bytes()];
-                attached.write(bytes, &mut of_pictures, 0);
-                numbers(attached, &of_pictures)
-            };
-            outputs.iter().map(output_numbers).collect()
-        })?;
+        let values = self.run_on_trial(&input)?;
+        let output_numbers = |(output, value): (&OutputSpec, &DynValue)| {
+            let bytes = bytes(output, value);
+            if !output.mixes_images {
+                return numbers(output, bytes);
+            }
+            let mut of_pictures = vec![0; output.bytes()];
+            output.write(bytes, &mut of_pictures, 0);
+            numbers(output, &of_pictures)
+        };
+        let outputs = self.model.model.outputs.iter().zip(&values).map(output_numbers).collect();
         Ok(Sample { input, outputs })
     }
 
-    /// Runs the model on `input`, without a CUDA graph. Returns the result of `read`, which gets the outputs in
-    /// host memory.
-    fn run<R>(
-        &mut self,
-        input: &DynTensor,
-        read: impl FnOnce(&SessionOutputs<'_>) -> R,
-    ) -> Result<R, InferenceError> {
-        let provider = self.provider;
-        let (name, constants) = (&*self.model.input.name, self.constants);
-        let mut binding = Inputs { name, picture: input, constants }.binding(self.session)?;
+    /// Runs the model on `input`, without a CUDA graph. Returns the outputs, in host memory.
+    fn run_on_trial(&mut self, input: &DynTensor) -> Result<Vec<DynValue>, InferenceError> {
+        let mut binding = self.binding(input)?;
         let host = MemoryInfo::new(
             AllocationDevice::CPU,
             0,
             AllocatorType::Device,
             MemoryType::CPUOutput,
         )?;
-        for output in &self.model.outputs {
+        let outputs = &self.model.model.outputs;
+        for output in outputs {
             binding.bind_output_to_device(&*output.name, &host)?;
         }
         let mut run_options = RunOptions::new()?;
         run_options.set(GRAPH_ID, "-1")?;
         let values = self.session.run_binding_with_options(&binding, &run_options);
-        values.map(|values| read(&values)).map_err(|error| run_error(provider, error))
+        let mut values = values.map_err(|error| run_error(self.model.provider, error))?;
+        let value = |output: &OutputSpec| values.remove(&output.name).expect("it is bound");
+        Ok(outputs.iter().map(value).collect())
     }
 }
 
@@ -194,41 +169,6 @@ pub const NOISE: Levels = |random| random;
 const QUIET: Levels = |random| 102 + random / 5;
 /// Black, and three times as often white.
 const LOUD: Levels = |random| if random < 64 { 0 } else { 255 };
-
-/// Checks the dimensions that an output had in a run, and returns the output with these dimensions. `batch` is the
-/// number of pictures. Without rows, the output has detections only, whose number varies.
-fn attach(
-    batch: usize,
-    output: &OutputSpec,
-    dims: &[i64],
-) -> Result<AttachedOutput, InferenceError> {
-    let (name, shape) = (&output.name, lengths(dims));
-    if let (true, true, &[.., rows, columns]) = (batch > 1, output.has_images, &shape[..]) {
-        let (output, shape) = (output.clone(), vec![batch, rows, columns]);
-        return Ok(AttachedOutput { output, shape, rows: Some(1), has_images: true });
-    }
-    if batch > 1 && output.pattern.is_some_and(Pattern::has_rows_first) {
-        return Err(InferenceError::Settings(format!(
-            "the model's output {name} has the rows of all pictures of a batch one after the \
-             other, and no number of their picture in them: leave batch-size at 0, for runs of one \
-             picture"
-        )));
-    }
-    if batch > 1 && shape.first() != Some(&batch) {
-        return Err(InferenceError::Settings(format!(
-            "the model's output {name} has the dimensions {} for a batch of {batch}; expected \
-             {batch} as the first dimension: leave batch-size at 0, or export the model with a \
-             dynamic batch",
-            model::dims_text(dims)
-        )));
-    }
-    let mut empty = (0..shape.len()).filter(|&axis| shape[axis] == 0);
-    let rows = empty.next();
-    if empty.next().is_some() {
-        return Err(output.varies());
-    }
-    Ok(AttachedOutput { output: output.clone(), shape, rows, has_images: false })
-}
 
 /// Returns the dimensions of a value as lengths.
 pub fn lengths(dims: &[i64]) -> Vec<usize> {
@@ -246,13 +186,13 @@ pub struct Sample {
 impl Sample {
     /// Returns whether an output has these bytes in another run on the pictures, apart from rounding errors.
     /// `index` is the number of the output.
-    pub fn is_output(&self, index: usize, attached: &AttachedOutput, bytes: &[u8]) -> bool {
-        attached.are_close(&self.outputs[index], &numbers(attached, bytes), &[])
+    pub fn is_output(&self, index: usize, output: &OutputSpec, bytes: &[u8]) -> bool {
+        output.are_close(&self.outputs[index], &numbers(output, bytes), &[])
     }
 }
 
 /// Returns the bytes that an output has in a run, in host memory. The value must have the output's element type.
-pub(super) fn bytes<'v>(attached: &AttachedOutput, value: &'v DynValue) -> &'v [u8] {
+pub(super) fn bytes<'v>(output: &OutputSpec, value: &'v DynValue) -> &'v [u8] {
     let Ok(tensor) = value.view().downcast::<DynTensorValueType>() else {
         return &[];
     };
@@ -260,14 +200,14 @@ pub(super) fn bytes<'v>(attached: &AttachedOutput, value: &'v DynValue) -> &'v [
     if elements == 0 {
         return &[];
     }
-    let len = elements * attached.element_size();
+    let len = elements * output.element_size();
     // SAFETY: the value has this many bytes, in host memory, as long as `value` exists.
     unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<u8>(), len) }
 }
 
 /// Returns the numbers of an output.
-pub fn numbers(attached: &AttachedOutput, bytes: &[u8]) -> Vec<f32> {
-    let element = attached.output.element;
+pub fn numbers(output: &OutputSpec, bytes: &[u8]) -> Vec<f32> {
+    let element = output.element;
     let number = |bytes: &[u8]| match (element, bytes) {
         (ElementType::F16, &[a, b]) => half::f16::from_ne_bytes([a, b]).to_f32(),
         (ElementType::U8, &[byte]) => f32::from(byte),
@@ -276,10 +216,43 @@ pub fn numbers(attached: &AttachedOutput, bytes: &[u8]) -> Vec<f32> {
         (_, &[a, b, c, d]) => f32::from_ne_bytes([a, b, c, d]),
         (_, bytes) => bytes.try_into().map_or(0.0, |bytes| i64::from_ne_bytes(bytes) as f32),
     };
-    bytes.chunks_exact(attached.element_size()).map(number).collect()
+    bytes.chunks_exact(output.element_size()).map(number).collect()
 }
 
-impl AttachedOutput {
+impl OutputSpec {
+    /// Takes and checks the dimensions that the output had in a run. `batch` is the number of pictures. Without rows, the
+    /// output has detections only, whose number varies.
+    fn set_shape(&mut self, batch: usize, dims: &[i64]) -> Result<(), InferenceError> {
+        let (name, shape) = (&self.name, lengths(dims));
+        if let (true, true, &[.., rows, columns]) = (batch > 1, self.has_images, &shape[..]) {
+            self.shape = vec![batch, rows, columns];
+            (self.rows, self.mixes_images) = (Some(1), true);
+            return Ok(());
+        }
+        if batch > 1 && self.pattern.is_some_and(Pattern::has_rows_first) {
+            return Err(InferenceError::Settings(format!(
+                "the model's output {name} has the rows of all pictures of a batch one after the \
+                 other, and no number of their picture in them: leave batch-size at 0, for runs of one \
+                 picture"
+            )));
+        }
+        if batch > 1 && shape.first() != Some(&batch) {
+            return Err(InferenceError::Settings(format!(
+                "the model's output {name} has the dimensions {} for a batch of {batch}; expected \
+                 {batch} as the first dimension: leave batch-size at 0, or export the model with a \
+                 dynamic batch",
+                model::dims_text(dims)
+            )));
+        }
+        let mut empty = (0..shape.len()).filter(|&axis| shape[axis] == 0);
+        let rows = empty.next();
+        if empty.next().is_some() {
+            return Err(self.varies());
+        }
+        (self.shape, self.rows) = (shape, rows);
+        Ok(())
+    }
+
     /// Returns whether the numbers `a` and `b` of one picture or batch are equal apart from rounding errors: a kernel
     /// may add numbers in a different order for a different place in the batch. `other` has the numbers of another
     /// picture, from which this one's differ as far as the output depends on the picture; zeros, if it is

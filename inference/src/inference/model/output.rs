@@ -27,12 +27,20 @@ pub struct OutputSpec {
     pub id: String,
     /// The type of the output's elements.
     pub element: ElementType,
-    /// The dimensions of the output; -1 for a dynamic dimension.
+    /// The dimensions that the model states; -1 for a dynamic dimension.
     pub dims: Vec<i64>,
+    /// The dimensions of the tensors, which are equal in every run. The first one is the number of pictures per batch,
+    /// unless this number is 1. Empty before the first run.
+    pub shape: Vec<usize>,
+    /// The index of the dimension whose length depends on the picture, the number of rows. The tensors then have the rows
+    /// of a run, and after them rows of zeros, which are boxes without a size and with a score of 0.
+    pub rows: Option<usize>,
     /// What the signature says about it.
     pub pattern: Option<&'static Pattern>,
     /// True if the first number of a row is the number of its picture in the batch.
     pub has_images: bool,
+    /// True if a run has the rows of all pictures of a batch after each other.
+    pub mixes_images: bool,
 }
 
 impl OutputSpec {
@@ -72,8 +80,11 @@ pub fn describe(
             id: known.id.clone().unwrap_or_else(|| format!("{UNKNOWN}{name}")),
             element,
             dims: dims.to_vec(),
+            shape: Vec::new(),
+            rows: None,
             pattern: known.pattern,
             has_images: known.pattern.is_some_and(|it| it.has_images),
+            mixes_images: false,
         });
     }
     if outputs.is_empty() {
