@@ -140,7 +140,7 @@ impl Description {
     ) -> Self {
         let output = |&(name, _, dims): &ModelTensor<'_>| Output {
             name: name.to_owned(),
-            id: metadata.id(name, dims).map(str::to_owned),
+            id: metadata.id(name, dims),
             pattern: None,
         };
         let letterbox = if metadata.is_rt_detr() { Letterbox::None } else { Letterbox::Center };
@@ -149,7 +149,7 @@ impl Description {
             inputs: match inputs {
                 // The only input is the picture.
                 [_] => vec![None],
-                _ => inputs.iter().map(|&it| constant(it).map(|(_, numbers)| numbers)).collect(),
+                _ => inputs.iter().map(|&it| constant(it).and_then(Pattern::numbers)).collect(),
             },
             outputs: outputs.iter().map(output).collect(),
             facts: Facts {

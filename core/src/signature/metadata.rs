@@ -94,65 +94,57 @@ impl Metadata {
     }
 
     /// Returns the id for the output `name` with these dimensions.
-    pub fn id(&self, name: &str, dims: &[i64]) -> Option<&str> {
+    pub fn id(&self, name: &str, dims: &[i64]) -> Option<String> {
         if let Some(id) = self.custom.get(name) {
-            return Some(id);
+            return Some(id.clone());
         }
         let classes = self.labels.len() as i64;
-        let has = |key: &str, value: &str| self.custom.get(key).is_some_and(|is| is == value);
-        let is_prototypes = dims.len() == 4 && name == "output1";
+        let task = self.custom.get("task").map(String::as_str);
         if self.is_rt_detr() {
             let [_, _, numbers] = *dims else { return None };
             let (rows, id) = match self.custom.contains_key("head") {
                 true => (6, "rt-detr-end2end-out-normalized"),
                 false => (4 + classes, "rt-detr-rows"),
             };
-            return (numbers == rows && has("task", "detect")).then_some(id);
+            return (numbers == rows && task == Some("detect")).then(|| id.to_owned());
         }
-        if self.end2end() {
-            return match *dims {
-                [_, _, 6] if has("task", "detect") => Some("yolo-26-end2end-out"),
-                [_, _, 7] if has("task", "obb") => Some("yolo-26-obb-end2end-out"),
-                [_, _, numbers] if numbers > 6 && has("task", "pose") => {
-                    Some("yolo-26-pose-end2end-out")
-                }
-                [_, _, numbers] if numbers > 6 && has("task", "segment") => {
-                    Some("yolo-26-segmentation-end2end-out-detections")
-                }
-                _ if is_prototypes && has("task", "segment") => {
-                    Some("yolo-26-segmentation-end2end-out-protos")
-                }
-                _ => None,
-            };
-        }
-        if classes == 0 {
-            return None;
-        }
-        // YOLOv5's own exports have no task; the exports of YOLOv8 and later versions have one.
-        let is_yolov5 = !self.custom.contains_key("task");
-        match *dims {
-            [_, numbers, _] if has("task", "detect") && numbers == 4 + classes => {
-                Some("yolo-v8-out")
-            }
-            [_, numbers, _] if has("task", "obb") && numbers == 5 + classes => {
-                Some("yolo-v8-obb-out")
-            }
-            [_, numbers, _] if has("task", "pose") && numbers > 4 + classes => {
-                Some("yolo-v8-pose-out")
-            }
-            [_, numbers, _] if has("task", "segment") && numbers > 4 + classes => {
-                Some("yolo-v8-segmentation-out-detections")
-            }
-            _ if is_prototypes && has("task", "segment") => Some("yolo-v8-segmentation-out-protos"),
+        // The beginning and the end of ids, and the count of a detection's numbers for its box, class and score.
+        let (family, out, of_box) = match task {
+            _ if self.end2end() => ("yolo-26", "-end2end-out", 6),
+            _ if classes == 0 => return None,
+            Some(_) => ("yolo-v8", "-out", 4 + classes),
+            // YOLOv5's own exports have no task; the exports of YOLOv8 and later versions have one.
+            None => ("yolo-v5", "-out", 5 + classes),
+        };
+        let further = match *dims {
+            [_, numbers, _] if family == "yolo-v8" => Some(numbers - of_box),
             // YOLOv9 of its authors, which has the metadata of YOLOv5, and the numbers of YOLOv8.
-            [_, numbers, _] if is_yolov5 && numbers == 4 + classes => None,
-            [_, _, numbers] if is_yolov5 && numbers == 5 + classes => Some("yolo-v5-out"),
-            [_, _, numbers] if is_yolov5 && numbers > 5 + classes => {
-                Some("yolo-v5-segmentation-out-detections")
+            [_, numbers, _] if family == "yolo-v5" && numbers == 4 + classes => return None,
+            [_, _, numbers] => Some(numbers - of_box),
+            // The prototypes of masks.
+            [_, _, _, _] if name == "output1" => None,
+            _ => return None,
+        };
+        let task = match task {
+            Some(task) => task,
+            None if family == "yolo-26" => return None,
+            None => {
+                if further == Some(0) {
+                    "detect"
+                } else {
+                    "segment"
+                }
             }
-            _ if is_prototypes && is_yolov5 => Some("yolo-v5-segmentation-out-protos"),
-            _ => None,
-        }
+        };
+        let (kind, part) = match (task, further) {
+            ("detect", Some(0)) => ("", ""),
+            ("obb", Some(1)) => ("-obb", ""),
+            ("pose", Some(1..)) => ("-pose", ""),
+            ("segment", Some(1..)) => ("-segmentation", "-detections"),
+            ("segment", None) => ("-segmentation", "-protos"),
+            _ => return None,
+        };
+        Some(format!("{family}{kind}{out}{part}"))
     }
 }
 
@@ -200,7 +192,7 @@ mod tests {
     fn task_and_number_of_classes_distinguish_the_outputs_of_yolo() {
         let names = ("names", "{0: 'a'}");
         let id = |entries: &[(&str, &str)], dims: &[i64]| {
-            metadata(&[&[names], entries].concat()).id("output0", dims).map(ToOwned::to_owned)
+            metadata(&[&[names], entries].concat()).id("output0", dims)
         };
         let detect = ("task", "detect");
         assert_eq!(id(&[detect], &[1, 5, 8400]).as_deref(), Some("yolo-v8-out"));
@@ -231,9 +223,7 @@ mod tests {
 
     #[test]
     fn an_end_to_end_detector_has_rows_of_six() {
-        let id = |entries: &[(&str, &str)], dims: &[i64]| {
-            metadata(entries).id("output0", dims).map(ToOwned::to_owned)
-        };
+        let id = |entries: &[(&str, &str)], dims: &[i64]| metadata(entries).id("output0", dims);
         let detect = ("task", "detect");
         for end2end in ["True", "true"] {
             let end2end = ("end2end", end2end);
@@ -263,7 +253,7 @@ mod tests {
         let id = |entries: &[(&str, &str)], dims: &[i64]| {
             let metadata = metadata(&[&[names, ("end2end", "False")], entries].concat());
             let flags = [metadata.end2end(), metadata.is_suppressed()];
-            (flags, metadata.id("output0", dims).map(ToOwned::to_owned))
+            (flags, metadata.id("output0", dims))
         };
         for (task, numbers, expected) in [
             ("detect", 6, "yolo-26-end2end-out"),
@@ -294,7 +284,7 @@ mod tests {
             let entries = [("task", "detect"), names, ("description", description)];
             let metadata = metadata(&[&entries, further].concat());
             let flags = [metadata.end2end(), metadata.is_suppressed()];
-            (flags, metadata.id("output0", dims).map(ToOwned::to_owned))
+            (flags, metadata.id("output0", dims))
         };
         // With two classes, both have rows of six.
         let (rows, rt_detr) = ([1, 300, 6], Some("rt-detr-rows".to_owned()));
@@ -317,9 +307,7 @@ mod tests {
     #[test]
     fn the_output_with_prototypes_is_the_second_one_of_a_segmentation_model() {
         let names = ("names", "{0: 'a'}");
-        let id = |entries: &[(&str, &str)], name| {
-            metadata(entries).id(name, &[1, 32, 160, 160]).map(ToOwned::to_owned)
-        };
+        let id = |entries: &[(&str, &str)], name| metadata(entries).id(name, &[1, 32, 160, 160]);
         let segment = ("task", "segment");
         let expected = Some("yolo-v8-segmentation-out-protos");
         assert_eq!(id(&[names, segment], "output1").as_deref(), expected);
@@ -342,7 +330,7 @@ mod tests {
     #[test]
     fn a_key_with_the_name_of_an_output_is_its_id() {
         let metadata = metadata(&[("scores", "my-scores")]);
-        assert_eq!(metadata.id("scores", &[1, 10]), Some("my-scores"));
+        assert_eq!(metadata.id("scores", &[1, 10]).as_deref(), Some("my-scores"));
         assert_eq!(metadata.id("boxes", &[1, 10]), None);
     }
 }

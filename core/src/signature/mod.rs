@@ -107,19 +107,6 @@ pub enum ConstantNumbers {
     Ones,
 }
 
-/// A dimension of a constant input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dim {
-    /// The number of pictures, or dynamic.
-    Batch,
-    /// The height of the picture, or dynamic.
-    Height,
-    /// The width of the picture, or dynamic.
-    Width,
-    /// This length.
-    Fixed(i64),
-}
-
 /// The order of a picture's dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputLayout {
@@ -153,19 +140,14 @@ pub fn find(
     all().iter().filter(|signature| signature.is_of(inputs, outputs, &is_in_file)).collect()
 }
 
-/// Returns the dimensions and the numbers of an input that some signature has.
-pub fn constant((name, element, shape): ModelTensor<'_>) -> Option<(Vec<Dim>, ConstantNumbers)> {
-    let inputs = || all().iter().flat_map(|signature| &signature.inputs);
+/// Returns the pattern of an input with constant numbers that some signature has.
+pub fn constant((name, element, shape): ModelTensor<'_>) -> Option<&'static Pattern> {
     let is_of = |pattern: &&Pattern| {
-        pattern.name == name && pattern.has_form(element, shape, &mut Words::new())
+        pattern.name == name
+            && pattern.numbers().is_some()
+            && pattern.has_form(element, shape, &mut Words::new())
     };
-    let (pattern, numbers) = inputs().filter(is_of).find_map(|it| it.numbers().map(|n| (it, n)))?;
-    let dim = |text| match text {
-        "H" => Dim::Height,
-        "W" => Dim::Width,
-        _ => str::parse(text).map_or(Dim::Batch, Dim::Fixed),
-    };
-    Some((pattern.dims.split(',').map(dim).collect(), numbers))
+    all().iter().flat_map(|signature| &signature.inputs).find(is_of)
 }
 
 impl Signature {
@@ -223,6 +205,16 @@ impl Pattern {
             "ones" => Some(ConstantNumbers::Ones),
             _ => None,
         }
+    }
+
+    /// Returns the dimensions of a constant input for so many pictures of this width and height.
+    pub fn shape(&self, batch: usize, [width, height]: [u32; 2]) -> Vec<usize> {
+        let length = |dim: &str| match dim {
+            "H" => height as usize,
+            "W" => width as usize,
+            _ => dim.parse().unwrap_or(batch),
+        };
+        self.dims.split(',').map(length).collect()
     }
 
     /// True if the first dimension counts rows: rows of several pictures follow each other.

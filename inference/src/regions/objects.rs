@@ -11,49 +11,56 @@ use nmsfilter_core::geometry::FrameRegion;
 
 use super::RegionSettings;
 
+/// A region of interest, or an object.
+struct Found<'b> {
+    label: Option<&'b str>,
+    rectangle: [i64; 4],
+    id: i32,
+    is_predicted: bool,
+}
+
+/// The regions of a buffer, or its objects if there are no regions.
+fn found(buffer: &gst::BufferRef) -> impl Iterator<Item = Found<'_>> {
+    let rois = regions::iter(buffer).map(|region| Found {
+        label: region.label.to_str().ok(),
+        rectangle: region.rectangle.map(i64::from),
+        id: region.id,
+        is_predicted: region.is_predicted,
+    });
+    let has_rois = regions::count(buffer) > 0;
+    let objects = move || if has_rois { Vec::new() } else { regions::objects(buffer) };
+    rois.chain(std::iter::once_with(objects).flatten().map(|object| Found {
+        label: object.label,
+        rectangle: object.rectangle,
+        id: object.id as i32,
+        is_predicted: object.track.is_some_and(|track| track.is_lost),
+    }))
+}
+
 /// Adds the regions of a buffer whose label is wanted.
 pub(super) fn add(
     buffer: &gst::BufferRef,
     frame: [u32; 2],
     settings: &RegionSettings,
-    found: &mut Vec<TensorRegion>,
+    chosen: &mut Vec<TensorRegion>,
 ) {
     let limit = match settings.roi_limit {
         0 => usize::MAX,
         limit => limit as usize,
     };
-    let mut has_regions = false;
-    let wanted = regions::iter(buffer)
-        .inspect(|_| has_regions = true)
-        .filter(|region| settings.roi_predicted || !region.is_predicted)
-        .filter(|region| region.label.to_str().is_ok_and(|label| settings.has_label(label)))
-        .filter_map(|region| {
-            let pixels = with_margin(region.rectangle.map(i64::from), settings.roi_margin, frame)?;
-            Some(TensorRegion { pixels, parent: Some(region.id) })
+    let wanted = found(buffer)
+        .filter(|it| settings.roi_predicted || !it.is_predicted)
+        .filter(|it| it.label.is_some_and(|label| settings.has_label(label)))
+        .filter_map(|it| {
+            let pixels = with_margin(it.rectangle, settings.roi_margin, frame)?;
+            Some(TensorRegion { pixels, parent: Some(it.id) })
         });
-    found.extend(wanted.take(limit));
-    if !has_regions {
-        let wanted = regions::objects(buffer)
-            .into_iter()
-            .filter(|object| {
-                settings.roi_predicted || object.track.is_none_or(|track| !track.is_lost)
-            })
-            .filter(|object| object.label.is_some_and(|label| settings.has_label(label)))
-            .filter_map(|object| {
-                let pixels = with_margin(object.rectangle, settings.roi_margin, frame)?;
-                Some(TensorRegion { pixels, parent: Some(object.id as i32) })
-            });
-        found.extend(wanted.take(limit));
-    }
+    chosen.extend(wanted.take(limit));
 }
 
 /// The labels of the regions of a buffer, or of its objects if there are no regions.
 pub(super) fn labels(buffer: &gst::BufferRef) -> impl Iterator<Item = &str> {
-    let labels = regions::iter(buffer).filter_map(|region| region.label.to_str().ok());
-    let has_regions = regions::count(buffer) > 0;
-    let objects = move || if has_regions { Vec::new() } else { regions::objects(buffer) };
-    let objects = std::iter::once_with(objects).flatten();
-    labels.chain(objects.filter_map(|object| object.label))
+    found(buffer).filter_map(|it| it.label)
 }
 
 /// Adds `margin` x width to the left and to the right, and `margin` x height above and below, and limits the result to

@@ -17,7 +17,7 @@ use super::output::model_tensor;
 use super::protobuf::{all, field, fields};
 use super::{InputSpec, dims_text, numbers, type_text};
 use crate::inference::error::InferenceError;
-use nmsfilter_core::signature::{self, ConstantNumbers, Dim};
+use nmsfilter_core::signature::{self, ConstantNumbers};
 
 /// The name of an input whose numbers are equal in every run, and the numbers, in host memory.
 pub type ConstantInput = (String, DynTensor);
@@ -67,7 +67,8 @@ pub fn picture<'i>(
         )));
     }
     let is_constant = |input: &&Outlet| {
-        set.iter().any(|(name, _)| name == input.name()) || known(input).is_some()
+        set.iter().any(|(name, _)| name == input.name())
+            || signature::constant(model_tensor(input)).is_some()
     };
     let others: Vec<&Outlet> = all.iter().copied().filter(|input| !is_constant(input)).collect();
     match others[..] {
@@ -103,11 +104,6 @@ pub fn describe(
             None => with_known(input, picture),
         })
         .collect()
-}
-
-/// Returns the dimensions and the numbers of an input that is known.
-fn known(input: &Outlet) -> Option<(Vec<Dim>, ConstantNumbers)> {
-    signature::constant(model_tensor(input))
 }
 
 /// The numbers for a picture of this size.
@@ -149,21 +145,15 @@ pub fn are_in_file(path: &Path, name: &str, numbers: ConstantNumbers, size: [u32
 fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, InferenceError> {
     let problem = "a number for each picture, or for each of its pixels";
     let wrong = || wrong(input, problem);
-    let (dims, known) = known(input).ok_or_else(wrong)?;
-    let [width, height] = picture.size;
-    let lengths = dims.iter().map(|dim| match dim {
-        Dim::Batch => picture.batch,
-        Dim::Height => height as usize,
-        Dim::Width => width as usize,
-        Dim::Fixed(length) => *length as usize,
-    });
-    let shape: Vec<usize> = lengths.collect();
+    let pattern = signature::constant(model_tensor(input)).ok_or_else(wrong)?;
+    let numbers = pattern.numbers().ok_or_else(wrong)?;
+    let shape = pattern.shape(picture.batch, picture.size);
     let stated = input.dtype().tensor_shape().ok_or_else(wrong)?;
     let fits = |(&stated, &length): (&i64, &usize)| stated < 0 || stated == length as i64;
     if !stated.iter().zip(&shape).all(fits) {
         return Err(wrong());
     }
-    constant(input, &shape, &values(known, picture.size), problem)
+    constant(input, &shape, &values(numbers, picture.size), problem)
 }
 
 /// Describes an input whose numbers the user has set: for one picture, or for all.
