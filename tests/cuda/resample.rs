@@ -10,8 +10,8 @@ use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::model::Letterbox;
 use gstonnxruntime::inference::model::{ChannelOrder, InputLayout, InputSpec};
 use gstonnxruntime::inference::picture::{
-    DeviceFrame, GpuResampler, GpuScalings, Resampler, Resampling, Rows, Scaling, Scratch, Staging,
-    Table, resample,
+    GpuResampler, GpuScalings, Resampler, Resampling, Rows, Scaling, Scratch, Staging, Table,
+    device_samples, resample,
 };
 use nmsfilter_core::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
 use nmsfilter_core::device::RESAMPLE;
@@ -102,9 +102,9 @@ fn a_frame_with_too_few_bytes_is_an_error() {
     let (info, resampler) = of_nv12();
     let frame = |len| on_device(&gpu, &gst::Buffer::from_mut_slice(vec![0u8; len]));
     let whole = frame(info.size());
-    assert!(DeviceFrame::new(&whole, &resampler, &gpu).unwrap().is_some());
+    assert!(device_samples(&whole, &resampler, &gpu).unwrap().is_some());
     let small = frame(info.size() - 64);
-    let error = DeviceFrame::new(&small, &resampler, &gpu).err().expect("it is too small");
+    let error = device_samples(&small, &resampler, &gpu).err().expect("it is too small");
     let expected = "plane 1 of the frame has 1472 bytes from its first row on and a stride of 64";
     assert!(error.to_string().contains(expected), "{error}");
 }
@@ -122,7 +122,7 @@ fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
         let meta = gst_video::VideoMeta::add(writable, flags, info.format(), 64, 48).unwrap();
         // SAFETY: the metadata belongs to the buffer, which is not shared.
         change(unsafe { &mut *meta.as_ptr().cast_mut() });
-        let result = DeviceFrame::new(&frame, &resampler, &gpu);
+        let result = device_samples(&frame, &resampler, &gpu);
         result.err().map(|error| error.to_string())
     };
     assert_eq!(error(&|_| ()), None);
@@ -207,10 +207,9 @@ fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame_or_regions() {
                     let of = Resampling { resampler, scaling, planes, input, table };
                     resample(of, &mut rows, picture);
                 }
-                let staged = on_gpu.stage(planes, &mut staging).unwrap();
+                let (samples, _) = on_gpu.stage(planes, &mut staging).unwrap();
                 // SAFETY: the output has the pictures' size, and the last work with `staging` has completed.
-                unsafe { on_gpu.resample(&staged.components, regions(), output.address(), &read) }
-                    .unwrap();
+                unsafe { on_gpu.resample(&samples, regions(), output.address(), &read) }.unwrap();
             })
             .unwrap();
         let mut check = |what: &str| {
@@ -227,10 +226,10 @@ fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame_or_regions() {
         check("frame in host memory");
 
         let frame = on_device(&gpu, &frame);
-        let frame = DeviceFrame::new(&frame, &resampler, &gpu).unwrap();
-        let frame = frame.expect("it is in this GPU's memory");
+        let found = device_samples(&frame, &resampler, &gpu).unwrap();
+        let (samples, _mapping) = found.expect("it is in this GPU's memory");
         // SAFETY: the output has the pictures' size, and the frame exists until the download has completed.
-        unsafe { on_gpu.resample(&frame.components, regions(), output.address(), &read) }.unwrap();
+        unsafe { on_gpu.resample(&samples, regions(), output.address(), &read) }.unwrap();
         read.synchronize().unwrap();
         check("frame in device memory");
     }

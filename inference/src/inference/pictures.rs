@@ -15,9 +15,10 @@ use super::InputMemory;
 use super::error::InferenceError;
 use super::model::InputSpec;
 use super::picture::{
-    self, DeviceFrame, GpuResampler, GpuScalings, Resampler, Resampling, Rows, Scaling, Scratch,
-    Staged, Staging, Table,
+    self, ComponentSamples, GpuResampler, GpuScalings, Resampler, Resampling, Rows, Scaling,
+    Scratch, Staging, Table, device_samples,
 };
+use gstnmsfilter::input::cuda_memory::DeviceMapping;
 use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::device::{Device, Event, OwnedEvent, Stream};
 use nmsfilter_core::geometry::{FitRule, FrameRegion, Letterbox};
@@ -68,13 +69,12 @@ struct PicturesOnGpu {
 }
 
 /// A frame that is ready to become a picture.
-pub enum Prepared<'f> {
-    /// The CPU will make the picture.
-    OnHost(&'f gst::BufferRef),
-    /// The frame's bytes are in pinned memory.
-    Staged(Staged),
-    /// The frame is in device memory.
-    OnDevice(DeviceFrame<'f>),
+pub struct Prepared<'f> {
+    frame: &'f gst::BufferRef,
+    /// Where the GPU reads the samples; `None` if the CPU will make the picture.
+    samples: Option<ComponentSamples>,
+    /// The mapping of a frame in device memory. Other frames' bytes are in pinned memory.
+    mapping: Option<DeviceMapping<'f>>,
 }
 
 impl Pictures {
@@ -172,18 +172,18 @@ impl Pictures {
         let Resamplers { resampler, scratch, on_gpu: to_device, .. } = current;
         self.uploaded = 0;
         let Some((on_gpu, (to_device, _))) = self.on_gpu.as_mut().zip(to_device.as_ref()) else {
-            return Ok(Prepared::OnHost(frame));
+            return Ok(Prepared { frame, samples: None, mapping: None });
         };
-        if let Some(on_device) = DeviceFrame::new(frame, resampler, &on_gpu.stream)? {
-            return Ok(Prepared::OnDevice(on_device));
+        if let Some((samples, mapping)) = device_samples(frame, resampler, &on_gpu.stream)? {
+            return Ok(Prepared { frame, samples: Some(samples), mapping: Some(mapping) });
         }
         on_gpu.last = 1 - on_gpu.last;
         let (staging, read) = &mut on_gpu.staging[on_gpu.last];
         read.synchronize()?;
-        let staged =
+        let (samples, bytes) =
             resampler.samples(frame, scratch, |planes| to_device.stage(planes, staging))??;
-        self.uploaded = staged.bytes();
-        Ok(Prepared::Staged(staged))
+        self.uploaded = bytes;
+        Ok(Prepared { frame, samples: Some(samples), mapping: None })
     }
 
     /// Makes the pictures of `regions`, the numbers of regions for which the frame was prepared, one after the other, the
@@ -212,20 +212,25 @@ impl Pictures {
         let (_, current) = &mut self.resamplers[self.current];
         let Resamplers { resampler, scalings, scratch, on_gpu: to_device, .. } = current;
         let chosen = &scalings[regions.clone()];
-        let frame = match (&mut self.on_gpu, to_device, prepared) {
-            (Some(on_gpu), Some((to_device, scalings)), prepared) => {
-                let regions = (&*scalings, regions);
-                // SAFETY: the caller guarantees these conditions.
-                return unsafe { on_gpu.write(to_device, prepared, regions, input.free, address) };
+        if let (Some(on_gpu), Some((to_device, scalings)), Some(samples)) =
+            (&self.on_gpu, to_device, &prepared.samples)
+        {
+            if let Some(free) = input.free {
+                on_gpu.stream.wait_for(free)?;
             }
-            (_, _, Prepared::OnHost(frame)) => frame,
-            _ => unreachable!("frames are prepared for the processor that has the input"),
-        };
+            let of_staging = &on_gpu.staging[on_gpu.last].1;
+            let read = if prepared.mapping.is_some() { &on_gpu.read } else { of_staging };
+            // SAFETY: the caller guarantees the output. Staging memory is not written before `read` has completed, and a
+            // frame in device memory exists until `release` has waited for it.
+            unsafe { to_device.resample(samples, (scalings, regions), address, read) }?;
+            // SAFETY: the event exists as long as `self`.
+            return Ok(Some(unsafe { read.event() }));
+        }
         let length = chosen.len() * bytes;
         // SAFETY: the caller guarantees that the pictures are in host memory, and that nothing else accesses them.
         let tensor = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, length) };
         let (input, table) = (&self.input, &self.table);
-        resampler.samples(frame, scratch, |planes| {
+        resampler.samples(prepared.frame, scratch, |planes| {
             for (scaling, picture) in chosen.iter().zip(tensor.chunks_exact_mut(bytes)) {
                 let of = Resampling { resampler, scaling, planes, input, table };
                 picture::resample(of, &mut self.rows, picture);
@@ -240,7 +245,7 @@ impl Pictures {
     /// # Errors
     /// If the GPU fails.
     pub fn release(&mut self, prepared: Prepared<'_>) -> Result<(), InferenceError> {
-        if let (Prepared::OnDevice(_), Some(on_gpu)) = (&prepared, &self.on_gpu) {
+        if let (Some(_), Some(on_gpu)) = (&prepared.mapping, &self.on_gpu) {
             on_gpu.read.synchronize()?;
         }
         Ok(())
@@ -295,35 +300,6 @@ fn fit_rule(
     let rule = FitRule::from(letterbox).with_pixel_aspect_ratio(ratio);
     let info = ModelInfo { pixel_aspect_ratio: Some(ratio), ..info.clone() };
     Ok((rule, Some(info.to_caps()?)))
-}
-
-impl PicturesOnGpu {
-    /// Makes a picture of each of the regions, from `address` on.
-    ///
-    /// # Safety
-    /// See [`Pictures::write`].
-    unsafe fn write(
-        &mut self,
-        resampler: &GpuResampler,
-        prepared: &Prepared<'_>,
-        regions: (&GpuScalings, Range<usize>),
-        free: Option<Event>,
-        address: u64,
-    ) -> Result<Option<Event>, InferenceError> {
-        if let Some(free) = free {
-            self.stream.wait_for(free)?;
-        }
-        let (samples, read) = match prepared {
-            Prepared::Staged(staged) => (&staged.components, &self.staging[self.last].1),
-            Prepared::OnDevice(frame) => (&frame.components, &self.read),
-            Prepared::OnHost(_) => unreachable!("frames are prepared for the GPU"),
-        };
-        // SAFETY: the caller guarantees the output. Staging memory is not written before `read` has completed, and a
-        // frame in device memory exists until `Pictures::release` has waited for it.
-        unsafe { resampler.resample(samples, regions, address, read) }?;
-        // SAFETY: the event exists as long as `self`.
-        Ok(Some(unsafe { read.event() }))
-    }
 }
 
 impl Drop for PicturesOnGpu {

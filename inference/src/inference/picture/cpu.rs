@@ -171,16 +171,16 @@ fn row(
         }
     }
     for (channel, values) in values.iter_mut().enumerate().take(input.channels) {
-        let color = resampler.format.color.channel(channel);
+        let color = resampler.format.color;
         let values = values[columns.clone()].iter_mut();
         let [first, second, third] = &*samples;
         if components.len() == 1 {
             for (value, &a) in values.zip(first) {
-                *value = color.value([a, 0, 0]);
+                *value = color.value(channel, [a, 0, 0]);
             }
         } else {
             for (value, ((&a, &b), &c)) in values.zip(first.iter().zip(second).zip(third)) {
-                *value = color.value([a, b, c]);
+                *value = color.value(channel, [a, b, c]);
             }
         }
     }

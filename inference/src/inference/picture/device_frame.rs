@@ -13,43 +13,35 @@ use crate::inference::error::InferenceError;
 use gstnmsfilter::input::cuda_memory::DeviceMapping;
 use nmsfilter_core::device::{Location, Stream};
 
-/// A frame in device memory. It is mapped until this value is dropped.
-pub struct DeviceFrame<'a> {
-    /// The addresses of the samples.
-    pub components: ComponentSamples,
-    _mapping: DeviceMapping<'a>,
-}
-
-impl<'a> DeviceFrame<'a> {
-    /// Maps the frame. Returns `None` if kernels in `stream` cannot read its memory. Work that is submitted to
-    /// `stream` afterwards waits for the producer of the frame.
-    ///
-    /// # Errors
-    /// If the memory cannot be mapped, or has fewer bytes than the frame needs.
-    pub fn new(
-        frame: &'a gst::BufferRef,
-        resampler: &Resampler,
-        stream: &Stream,
-    ) -> Result<Option<Self>, InferenceError> {
-        let mapping = DeviceMapping::new(frame)
-            .map_err(|problem| glib::bool_error!("its memory cannot be mapped: {problem}"))?;
-        let Some(mapping) = mapping.filter(|_| !resampler.converts()) else {
-            return Ok(None);
-        };
-        let slice = mapping.slice();
-        let Location::Accessible(address) = stream.device().locate(slice.address())? else {
-            return Ok(None);
-        };
-        if !stream.wait_for_producer(slice.ready(), slice.address())? {
-            return Ok(None);
-        }
-        let layout = &resampler.layout;
-        let meta = layout.meta(frame)?;
-        let mut components = [(0, 0); CHANNELS];
-        for (to, component) in components.iter_mut().zip(&resampler.format.components) {
-            let (offset, extent) = layout.plane_at(meta, component.plane, slice.len())?;
-            *to = (address + (offset + component.offset) as u64, extent.stride as u32);
-        }
-        Ok(Some(Self { components, _mapping: mapping }))
+/// Maps a frame in device memory. Returns the addresses of its samples, which are readable as long as the mapping exists;
+/// `None` if kernels in `stream` cannot read its memory. Work that is submitted to `stream` afterwards waits for the
+/// producer of the frame.
+///
+/// # Errors
+/// If the memory cannot be mapped, or has fewer bytes than the frame needs.
+pub fn device_samples<'f>(
+    frame: &'f gst::BufferRef,
+    resampler: &Resampler,
+    stream: &Stream,
+) -> Result<Option<(ComponentSamples, DeviceMapping<'f>)>, InferenceError> {
+    let mapping = DeviceMapping::new(frame)
+        .map_err(|problem| glib::bool_error!("its memory cannot be mapped: {problem}"))?;
+    let Some(mapping) = mapping.filter(|_| !resampler.converts()) else {
+        return Ok(None);
+    };
+    let slice = mapping.slice();
+    let Location::Accessible(address) = stream.device().locate(slice.address())? else {
+        return Ok(None);
+    };
+    if !stream.wait_for_producer(slice.ready(), slice.address())? {
+        return Ok(None);
     }
+    let layout = &resampler.layout;
+    let meta = layout.meta(frame)?;
+    let mut components = [(0, 0); CHANNELS];
+    for (to, component) in components.iter_mut().zip(&resampler.format.components) {
+        let (offset, extent) = layout.plane_at(meta, component.plane, slice.len())?;
+        *to = (address + (offset + component.offset) as u64, extent.stride as u32);
+    }
+    Ok(Some((components, mapping)))
 }

@@ -20,8 +20,9 @@ pub const MATRIX_BITS: u32 = 13;
 /// 255.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ColorMatrix {
-    /// For each channel of the model, the weights of the components.
-    pub matrix: [[i32; CHANNELS]; CHANNELS],
+    /// For each channel of the model, the weights of the components. They have 16 bits, because every processor can
+    /// vectorize products of 16 bits.
+    pub matrix: [[i16; CHANNELS]; CHANNELS],
     /// For each channel, the number to add. It includes one half, so that the shift rounds to the nearest value.
     pub bias: [i32; CHANNELS],
 }
@@ -77,36 +78,23 @@ impl ColorMatrix {
             (_, ChannelOrder::Rgb) => colors,
             (_, ChannelOrder::Bgr) => [colors[2], colors[1], colors[0]],
         };
+        // A weight is at most 2 x 255 / 224 in absolute value, so it fits in 16 bits.
         let one = f64::from(1 << MATRIX_BITS);
-        let matrix = rows.map(|row| row.map(|weight| (weight * one).round() as i32));
+        let matrix = rows.map(|row| row.map(|weight| (weight * one).round() as i16));
         let zero = if is_rgb { [0.0; 3] } else { [black, 128.0, 128.0] };
         let bias = matrix.map(|row| {
-            let at_zero = row.iter().zip(zero).map(|(&weight, zero)| weight * zero as i32);
+            let at_zero =
+                row.iter().zip(zero).map(|(&weight, zero)| i32::from(weight) * zero as i32);
             (1 << (MATRIX_BITS - 1)) - at_zero.sum::<i32>()
         });
         Self { matrix, bias }
     }
 
-    /// Returns the weights that compute channel `c`.
-    pub fn channel(&self, c: usize) -> ChannelWeights {
-        // A weight is at most 2 x 255 / 224 in absolute value, so it fits in 16 bits.
-        ChannelWeights { weights: self.matrix[c].map(|weight| weight as i16), bias: self.bias[c] }
-    }
-}
-
-/// A row of a [`ColorMatrix`]. The weights have 16 bits, because every processor can vectorize products of 16 bits.
-#[derive(Clone, Copy, Debug)]
-pub struct ChannelWeights {
-    weights: [i16; CHANNELS],
-    bias: i32,
-}
-
-impl ChannelWeights {
-    /// Returns the value of the channel for these samples.
+    /// Returns the value of channel `c` for these samples.
     #[inline(always)]
-    pub fn value(self, samples: [u8; CHANNELS]) -> u8 {
-        let product = |k: usize| i32::from(self.weights[k]) * i32::from(i16::from(samples[k]));
-        let sum = product(0) + product(1) + product(2) + self.bias;
+    pub fn value(&self, c: usize, samples: [u8; CHANNELS]) -> u8 {
+        let product = |k: usize| i32::from(self.matrix[c][k]) * i32::from(i16::from(samples[k]));
+        let sum = product(0) + product(1) + product(2) + self.bias[c];
         (sum >> MATRIX_BITS).clamp(0, 255) as u8
     }
 }
@@ -126,7 +114,7 @@ mod tests {
     }
 
     fn rgb(color: &ColorMatrix, samples: [u8; 3]) -> [u8; 3] {
-        [0, 1, 2].map(|c| color.channel(c).value(samples))
+        [0, 1, 2].map(|c| color.value(c, samples))
     }
 
     #[test]

@@ -29,28 +29,12 @@ use nmsfilter_core::device::{
 #[derive(Default)]
 pub struct Staging {
     pinned: Option<PinnedBuffer>,
-    device: Option<Arc<DeviceBuffer>>,
+    device: Option<DeviceBuffer>,
 }
 
 /// The device addresses of a frame's samples. For each component: the first sample, and the distance between two rows in
 /// bytes.
 pub type ComponentSamples = [(u64, u32); CHANNELS];
-
-/// A frame in staging memory.
-pub struct Staged {
-    /// The addresses at which the GPU reads the samples.
-    pub components: ComponentSamples,
-    bytes: u64,
-    /// Keeps the memory that contains the samples.
-    _device: Option<Arc<DeviceBuffer>>,
-}
-
-impl Staged {
-    /// Returns the number of bytes that the GPU can read from the host's memory.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-}
 
 /// Resamples frames of one format and size on one GPU.
 pub struct GpuResampler {
@@ -97,7 +81,7 @@ impl GpuResampler {
         let params = ResampleParams {
             components,
             table: memory.address(),
-            matrix: resampler.format.color.matrix,
+            matrix: resampler.format.color.matrix.map(|row| row.map(i32::from)),
             bias: resampler.format.color.bias,
             component_count: resampler.format.components.len() as u32,
             channels,
@@ -114,7 +98,8 @@ impl GpuResampler {
     }
 
     /// Copies a frame in host memory to memory that the GPU can read. The copy from pinned memory to device memory
-    /// is asynchronous, in stream order.
+    /// is asynchronous, in stream order. Returns the addresses at which the GPU reads the samples, and the number of bytes
+    /// that it can read from the host's memory.
     ///
     /// # Errors
     /// If memory cannot be allocated, or the copy cannot be submitted.
@@ -122,7 +107,7 @@ impl GpuResampler {
         &self,
         planes: &[Plane<'_>],
         staging: &mut Staging,
-    ) -> Result<Staged, DriverError> {
+    ) -> Result<(ComponentSamples, u64), DriverError> {
         // The first component in the plane of component `k`.
         let first = |k: usize| {
             let is_same = |other: &Component| other.plane == self.components[k].plane;
@@ -138,7 +123,7 @@ impl GpuResampler {
         let on_device = match &mut staging.device {
             _ if device.is_integrated() => None,
             Some(memory) if memory.len() >= bytes => Some(&*memory),
-            other => Some(&*other.insert(Arc::new(DeviceBuffer::new(device, bytes)?))),
+            other => Some(&*other.insert(DeviceBuffer::new(device, bytes)?)),
         };
         let address = on_device.map_or(pinned.address(), |memory| memory.address());
         let mut rest = pinned.as_mut_slice();
@@ -160,7 +145,7 @@ impl GpuResampler {
         if let Some(memory) = on_device {
             self.stream.upload(pinned, memory, copied)?;
         }
-        Ok(Staged { components, bytes: copied as u64, _device: on_device.cloned() })
+        Ok((components, copied as u64))
     }
 
     /// Makes a picture of each region of a frame, one after the other, from the address `output` on. `regions` are the
@@ -172,8 +157,8 @@ impl GpuResampler {
     ///
     /// # Safety
     /// - `output` must be valid for writes of the pictures, and no work in another stream may access it.
-    /// - `samples` must be the addresses of a frame that [`stage`](Self::stage) of this resampler has returned, or of a
-    ///   [`DeviceFrame`](super::DeviceFrame) for this [`Resampler`]. They must stay readable, and unchanged, until
+    /// - `samples` must be the addresses of a frame that [`stage`](Self::stage) of this resampler has returned, or
+    ///   [`device_samples`](super::device_samples) for this [`Resampler`]. They must stay readable, and unchanged, until
     ///   `read` has completed.
     /// - `scalings` must have scalings with these numbers, for regions of these frames, because a `Resampler` checks that
     ///   the samples of whole frames are in their memory.

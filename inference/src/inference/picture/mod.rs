@@ -13,7 +13,7 @@
 //! The processor that runs the model does this work: `cpu` or [`GpuResampler`]. Both use integer arithmetic with
 //! equal numbers for positions and colors, and equal tables, so a model gets identical input on every processor,
 //! bit for bit. On a GPU, nothing but the frame is read from the host, and a frame in device memory is read in
-//! place ([`DeviceFrame`]).
+//! place ([`device_samples`]).
 //!
 //! GstVideoConverter also does this work, on the host, for more formats and with better filters. It is used for
 //! formats whose samples are not bytes. docs/developers/measurements.md compares the times of both.
@@ -30,8 +30,8 @@ mod scaling;
 mod table;
 
 pub use cpu::{Resampling, Rows, resample};
-pub use device_frame::DeviceFrame;
-pub use gpu::{GpuResampler, Staged, Staging};
+pub use device_frame::device_samples;
+pub use gpu::{ComponentSamples, GpuResampler, Staging};
 pub use gpu_scalings::GpuScalings;
 pub use resampler::{BORDER, Resampler, Scratch};
 pub use scaling::Scaling;
