@@ -146,6 +146,8 @@ impl InferenceError {
                 "provider={provider} cannot be used: {problem}; install {advice}, or set provider=cpu"
             ))
         } else {
+            let options = options.iter().map(|(key, value)| format!("{key}={value}"));
+            let options = options.collect::<Vec<_>>().join(",");
             Self::Library(format!(
                 "provider={provider} cannot be used with provider-options={options}: {problem}; correct the options, or \
                  install {advice}"

@@ -170,24 +170,15 @@ impl OutputSpec {
 /// The tensors of one picture. The lock is held while they are attached to a frame.
 pub type Slot = Mutex<Vec<NewTensor>>;
 
-/// The memory of one output in a set.
-#[derive(Clone)]
-pub enum OutputMemory {
-    /// Host memory from ONNX Runtime's allocator. ONNX Runtime writes the output to it directly.
-    Host(Arc<DynTensor>),
-    /// Device memory that does not come from ONNX Runtime's allocator. The allocator could hand out memory that it
-    /// has taken back, but to which a captured CUDA graph still writes.
-    Device(Arc<DeviceBuffer>),
-}
-
-impl OutputMemory {
-    /// Returns the address of the first byte.
-    pub fn address(&self) -> u64 {
-        match self {
-            Self::Host(value) => value.data_ptr() as u64,
-            Self::Device(buffer) => buffer.address(),
-        }
-    }
+/// The memory of one output in a set, or of one picture's part of it.
+///
+/// On the host it comes from ONNX Runtime's allocator, and ONNX Runtime writes the output to it directly. On a GPU it does
+/// not: the allocator could hand out memory that it has taken back, but to which a captured CUDA graph still writes.
+pub struct OutputMemory {
+    /// The address of the first byte.
+    pub address: u64,
+    len: usize,
+    _owner: Arc<dyn Send + Sync>,
 }
 
 /// Memory for the outputs of one run.
@@ -222,17 +213,17 @@ impl OutputSet {
         let mut slots: Vec<Vec<NewTensor>> = (0..batch).map(|_| Vec::new()).collect();
         let mut memory = Vec::new();
         for output in outputs {
-            let output_memory = match stream {
-                Some(stream) => OutputMemory::Device(Arc::new(DeviceBuffer::new(
-                    stream.device(),
-                    output.bytes(),
-                )?)),
+            let (address, owner): (u64, Arc<dyn Send + Sync>) = match stream {
+                Some(stream) => {
+                    let buffer = DeviceBuffer::new(stream.device(), output.bytes())?;
+                    (buffer.address(), Arc::new(buffer))
+                }
                 None => {
                     let mut value = output.allocate(&Allocator::default())?;
                     if let Some(binding) = &mut binding {
                         output.bind(binding, &mut value)?;
                     }
-                    OutputMemory::Host(Arc::new(value))
+                    (value.data_ptr() as u64, Arc::new(value))
                 }
             };
             let len = output.bytes() / batch;
@@ -241,7 +232,8 @@ impl OutputSet {
                 shape[0] = 1;
             }
             for (index, slot) in slots.iter_mut().enumerate() {
-                let elements = Elements { memory: output_memory.clone(), offset: index * len, len };
+                let address = address + (index * len) as u64;
+                let elements = OutputMemory { address, len, _owner: owner.clone() };
                 let elements = match (stream, &ready) {
                     (Some(stream), Some(ready)) => elements.on_device(stream, ready),
                     _ => gst::Memory::from_slice(elements),
@@ -251,7 +243,7 @@ impl OutputSet {
                 let tensor = NewTensor::new(&output.id, output.element, &shape, data)?;
                 slot.push(tensor.with_model(model.clone()));
             }
-            memory.push(output_memory);
+            memory.push(OutputMemory { address, len: output.bytes(), _owner: owner });
         }
         let slots = slots.into_iter().map(Mutex::new).collect();
         Ok(Self { memory, binding, slots, ready, changes })
@@ -294,17 +286,9 @@ fn is_sole_owner(buffer: &mut gst::BufferRef) -> bool {
     references == 1
 }
 
-/// One picture's part of an output.
-struct Elements {
-    memory: OutputMemory,
-    /// The offset of the first byte.
-    offset: usize,
-    len: usize,
-}
-
-impl Elements {
+impl OutputMemory {
     fn on_device(self, stream: &Arc<Stream>, ready: &Arc<OwnedEvent>) -> gst::Memory {
-        let (address, len) = (self.memory.address() + self.offset as u64, self.len);
+        let (address, len) = (self.address, self.len);
         // SAFETY: the memory owns a reference to the event.
         let event = unsafe { ready.event() };
         let keep = (self, ready.clone(), stream.clone());
@@ -323,13 +307,10 @@ impl Elements {
 }
 
 /// The elements in host memory.
-impl AsRef<[u8]> for Elements {
+impl AsRef<[u8]> for OutputMemory {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the allocation has `offset + len` initialized bytes (`DynTensor::new` sets them to zero). They
+        // SAFETY: there are `len` initialized bytes (`DynTensor::new` sets them to zero). They
         // are only written while nothing else has a reference to the `GstMemory` (see `renew`).
-        unsafe {
-            let first = (self.memory.address() as *const u8).add(self.offset);
-            std::slice::from_raw_parts(first, self.len)
-        }
+        unsafe { std::slice::from_raw_parts(self.address as *const u8, self.len) }
     }
 }

@@ -58,7 +58,7 @@ pub fn open(
     let Offered { device, description, .. } = choose(offered, path, wanted)?;
     let name = device.ep()?.to_owned();
     // The binding expects keys with the provider's name.
-    let with_name = |(key, value): (&str, &str)| (format!("{name}.{key}"), value.to_owned());
+    let with_name = |(key, value): &(String, String)| (format!("{name}.{key}"), value.clone());
     let with_names: Vec<_> = options.provider_options.iter().map(with_name).collect();
     let rejected = |error: &ort::Error| {
         InferenceError::provider(Provider::Plugin, &options.provider_options, error)

@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn options_of_the_user_are_added_to_those_of_the_element() {
         let text = "trt_fp16_enable=1,trt_engine_cache_enable=1,trt_engine_cache_path=a b";
-        let options = ProviderOptions::parse(text).unwrap();
+        let options = crate::inference::provider_options::parse(text).unwrap();
         let provider = with_options(ep::TensorRT::default().with_device_id(3), &options);
         // The options are private, but the debug text has them in order.
         let text = format!("{provider:?}");

@@ -375,7 +375,7 @@ impl ModelSession {
             self.model.model.outputs.iter().zip(&on_gpu.outputs).zip(&set.memory)
         {
             let rows = |address: u64| DeviceRows { address, pitch: output.bytes() };
-            let (from, to) = (rows(from.data_ptr() as u64), rows(to.address()));
+            let (from, to) = (rows(from.data_ptr() as u64), rows(to.address));
             // SAFETY: both have this size, in the memory of the GPU. Readers of the set wait for `ready`, and the
             // next run on these buffers comes later in the stream.
             unsafe { stream.copy_rows(from, to, output.bytes(), 1) }?;
@@ -443,7 +443,7 @@ impl ModelSession {
             // SAFETY: the set has this many bytes for the output, in host memory, and nobody reads them: either `renew`
             // made sure, or the set is new.
             let to =
-                unsafe { std::slice::from_raw_parts_mut(to.address() as *mut u8, output.bytes()) };
+                unsafe { std::slice::from_raw_parts_mut(to.address as *mut u8, output.bytes()) };
             output.write(trial::bytes(output, value), to, rows);
         }
         Ok(())

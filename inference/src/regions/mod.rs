@@ -8,7 +8,6 @@ mod list;
 mod objects;
 mod watch;
 
-use list::Listed;
 pub use list::MAX_LISTED;
 pub use nmsfilter_core::geometry::{MAX_OVERLAP, MAX_TILES, tiles};
 use watch::RegionWatch;
@@ -67,12 +66,12 @@ impl RegionSettings {
     /// If a list is needed, and it is missing or malformed.
     pub fn check(&self) -> Result<(), InferenceError> {
         if self.kind == RegionKind::List {
-            self.listed()?;
+            self.listed([1; 2])?;
         }
         Ok(())
     }
 
-    fn listed(&self) -> Result<Vec<Listed>, InferenceError> {
+    fn listed(&self, frame: [u32; 2]) -> Result<Vec<FrameRegion>, InferenceError> {
         let text = self.list.as_ref().ok_or_else(|| {
             InferenceError::Settings(
                 "regions=list needs region-list: set it to left,top,width,height of each region, \
@@ -80,7 +79,7 @@ impl RegionSettings {
                     .to_owned(),
             )
         })?;
-        list::parse(text)
+        list::parse(text, frame)
             .map_err(|problem| InferenceError::Settings(format!("region-list: {problem}")))
     }
 
@@ -99,8 +98,7 @@ impl RegionSettings {
             RegionKind::Rois => Ok(Vec::new()),
             RegionKind::List => {
                 let mut regions = Vec::new();
-                for listed in self.listed()? {
-                    let region = listed.pixels(frame);
+                for region in self.listed(frame)? {
                     let FrameRegion { left, top, width, height } = region;
                     let rectangle = [left, top, width, height].map(i64::from);
                     match objects::with_margin(rectangle, 0.0, frame) {

@@ -11,7 +11,7 @@ use super::enums::{
 };
 use crate::inference::error::InferenceError;
 use crate::inference::model::{Overrides, constants, numbers};
-use crate::inference::provider_options::ProviderOptions;
+use crate::inference::provider_options::{self, ProviderOptions};
 use crate::inference::{InferenceOptions, provider};
 use crate::regions::{MAX_OVERLAP, RegionSettings};
 use gstnmsfilter::output::Labels;
@@ -152,10 +152,13 @@ impl Settings {
     /// If they cannot be read, if the provider has none, or if the element sets one of them.
     fn provider_options(&self) -> Result<ProviderOptions, InferenceError> {
         let text = self.provider_options.as_deref().unwrap_or_default();
-        let options = ProviderOptions::parse(text)?;
+        let options = provider_options::parse(text)?;
         match self.provider.chosen() {
             _ if options.is_empty() => {}
-            Some(provider) if provider != provider::Provider::Cpu => options.check(provider)?,
+            Some(provider::Provider::Cuda | provider::Provider::TensorRt) => {
+                provider_options::check(&options)?;
+            }
+            Some(provider::Provider::Plugin) => {}
             _ => {
                 return Err(InferenceError::Settings(
                     "provider-options is set, but only the providers cuda, tensorrt and plugin \
