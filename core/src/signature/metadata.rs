@@ -35,7 +35,12 @@ impl Metadata {
     /// Reads the keys and their values.
     pub fn new(custom: HashMap<String, String>) -> Self {
         let labels = custom.get("names").and_then(|names| parse_names(names)).unwrap_or_default();
-        let size = custom.get("imgsz").and_then(|size| square_or_pair(size));
+        let size = custom.get("imgsz").and_then(|size| match *numbers(size)? {
+            [side] => Some([side, side]),
+            [height, width] => Some([width, height]),
+            _ => None,
+        });
+        let size = size.filter(|size| !size.contains(&0));
         Self { labels, size, custom }
     }
 
@@ -46,11 +51,10 @@ impl Metadata {
 
     /// Returns the number of keypoints and the number of components per keypoint; `None` if unknown.
     pub fn keypoints(&self) -> Option<[u32; 2]> {
-        let text = self.custom.get("kpt_shape")?.trim();
-        let inner = text.strip_prefix('[')?.strip_suffix(']')?;
-        let (count, components) = inner.split_once(',')?;
-        let shape = [count.trim().parse().ok()?, components.trim().parse().ok()?];
-        (shape[0] > 0 && matches!(shape[1], 2 | 3)).then_some(shape)
+        match *numbers(self.custom.get("kpt_shape")?)? {
+            [count, components @ 2..=3] if count > 0 => Some([count, components]),
+            _ => None,
+        }
     }
 
     /// Returns the value of a key.
@@ -152,17 +156,11 @@ fn is_true(value: &str) -> bool {
     value.trim().eq_ignore_ascii_case("true")
 }
 
-/// Returns width and height from `[height, width]`, or from a single number for both.
-fn square_or_pair(text: &str) -> Option<[u32; 2]> {
+/// Returns the numbers of `[1, 2]`, or of a single number.
+fn numbers(text: &str) -> Option<Vec<u32>> {
     let text = text.trim();
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    let sides: Option<Vec<u32>> = inner.split(',').map(|side| side.trim().parse().ok()).collect();
-    match *sides?.as_slice() {
-        [side] => Some([side, side]),
-        [height, width] => Some([width, height]),
-        _ => None,
-    }
-    .filter(|size| !size.contains(&0))
+    inner.split(',').map(|number| number.trim().parse().ok()).collect()
 }
 
 #[cfg(test)]

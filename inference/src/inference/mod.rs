@@ -35,8 +35,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use error::InferenceError;
-use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::input::region::TensorRegion;
 use instance::{BatchEntry, Instance, Interrupt, Member, Run};
 use model::Overrides;
 use pictures::{Pictures, Prepared};
@@ -155,52 +153,15 @@ impl Inference {
     pub fn model(&self) -> &OpenModel {
         self.member.model()
     }
-
-    /// Runs the model on each of the `regions` of `frame`, and on the pictures that other elements have added to the
-    /// batches. Then calls `attach` with the frame, each output tensor, and the tensor's region. On a GPU,
-    /// the runs may still be in progress when this function returns.
-    ///
-    /// # Errors
-    /// If the frame cannot be scaled, the model fails, `attach` returns an error, or the interrupt ends a wait.
-    ///
-    /// # Panics
-    /// If [`Pictures::set_frame`] was not called before, or a region is not inside the frame.
-    pub fn run(
-        &mut self,
-        frame: &mut gst::BufferRef,
-        regions: &[TensorRegion],
-        mut attach: impl FnMut(
-            &mut gst::BufferRef,
-            &NewTensor,
-            &TensorRegion,
-        ) -> Result<(), InferenceError>,
-    ) -> Result<(), InferenceError> {
-        if regions.is_empty() {
-            return Ok(());
-        }
-        let Self { pictures, member, last_run, batched } = self;
-        let prepared = pictures.prepare(frame, regions.iter().map(|region| region.pixels))?;
-        let entries = run_regions(pictures, member, &prepared, regions.len());
-        pictures.release(prepared)?;
-        let description = pictures.description();
-        (*batched, *last_run) = (0, Run::default());
-        let mut regions = regions.iter();
-        for (run, entry) in &entries? {
-            *batched += run.pictures * entry.pictures;
-            *last_run = *run;
-            for (picture, region) in (0..entry.pictures).zip(&mut regions) {
-                entry.tensors(picture, description.as_ref(), |tensor| {
-                    attach(frame, tensor, region)
-                })?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Runs the model on `regions` regions of a frame. Each run takes as many regions as its batch has room for. Returns the
-/// runs with their entries, which keep the tensors until they are attached.
-fn run_regions<'m>(
+/// runs with their entries, which keep the tensors until they are attached. On a GPU, the runs may still be in progress
+/// when this function returns.
+///
+/// # Errors
+/// If the frame cannot be scaled, the model fails, or the interrupt ends a wait.
+pub fn run_regions<'m>(
     pictures: &mut Pictures,
     member: &'m Member,
     prepared: &Prepared<'_>,

@@ -53,9 +53,7 @@ pub fn open(
                 .to_owned(),
         )
     })?;
-    let offered = offered_devices(library, path)?;
-    let wanted = options.provider_device.as_deref();
-    let Offered { device, description, .. } = choose(offered, path, wanted)?;
+    let (device, description) = device(library, path, options.provider_device.as_deref())?;
     let name = device.ep()?.to_owned();
     // The binding expects keys with the provider's name.
     let with_name = |(key, value): &(String, String)| (format!("{name}.{key}"), value.clone());
@@ -97,41 +95,12 @@ fn provider_of_input(session: &Session) -> Result<Option<String>, InferenceError
     Ok(Some(name.to_string_lossy().into_owned()))
 }
 
-/// A device that a provider library offers.
-struct Offered<'e> {
-    device: Device<'e>,
-    /// The value of the property that selects the device.
-    name: String,
-    /// The name, the provider's name, and the vendor.
-    description: String,
-}
-
-/// Returns the wanted device.
-fn choose<'e>(
-    offered: Vec<Offered<'e>>,
-    path: &Path,
-    wanted: Option<&str>,
-) -> Result<Offered<'e>, InferenceError> {
-    let Some(wanted) = wanted else {
-        return Ok(offered.into_iter().next().expect("a library without devices is an error"));
-    };
-    let number = if wanted.contains(':') { "" } else { ":0" };
-    let name = format!("{wanted}{number}");
-    let descriptions: Vec<_> = offered.iter().map(|offered| offered.description.clone()).collect();
-    offered.into_iter().find(|offered| offered.name.eq_ignore_ascii_case(&name)).ok_or_else(|| {
-        InferenceError::Library(format!(
-            "provider-device={wanted}: {path:?} does not offer this device on this machine; set one \
-             of: {}",
-            descriptions.join(", ")
-        ))
-    })
-}
-
-/// Returns the devices that the library at `path` offers, at least one.
-fn offered_devices<'e>(
+/// Returns the device of the library at `path` that is wanted, or its first one, with its description.
+fn device<'e>(
     library: &'e OnnxRuntime,
     path: &Path,
-) -> Result<Vec<Offered<'e>>, InferenceError> {
+    wanted: Option<&str>,
+) -> Result<(Device<'e>, String), InferenceError> {
     if let Some(version) = version(library).filter(|version| is_too_old(version)) {
         return Err(InferenceError::Library(format!(
             "provider=plugin needs ONNX Runtime 1.{MINOR_VERSION} or later, but {:?} has version \
@@ -141,9 +110,8 @@ fn offered_devices<'e>(
     }
     let addresses = register(library, path)?;
     let devices = library.environment.devices();
-    let devices = devices.filter(|device| addresses.contains(&address(device)));
-    let mut offered: Vec<Offered<'_>> = Vec::new();
-    for device in devices {
+    let (mut kinds, mut descriptions) = (Vec::new(), Vec::new());
+    for device in devices.filter(|device| addresses.contains(&address(device))) {
         let hardware = device.hardware_device();
         let kind = match hardware.ty() {
             DeviceType::CPU => "cpu",
@@ -151,23 +119,33 @@ fn offered_devices<'e>(
             DeviceType::NPU => "npu",
             DeviceType::FPGA => "fpga",
         };
-        let is_same_kind =
-            |other: &&Offered<'_>| other.device.hardware_device().ty() == hardware.ty();
-        let name = format!("{kind}:{}", offered.iter().filter(is_same_kind).count());
-        let provider = device.ep()?;
-        let vendor = hardware.vendor()?;
-        let description = format!("{name} ({provider}, {vendor})");
-        offered.push(Offered { device, name, description });
+        let number = kinds.iter().filter(|&&other| other == kind).count();
+        let name = format!("{kind}:{number}");
+        let description = format!("{name} ({}, {})", device.ep()?, hardware.vendor()?);
+        let is_wanted = wanted.is_none_or(|wanted| {
+            let first = if wanted.contains(':') { "" } else { ":0" };
+            name.eq_ignore_ascii_case(&format!("{wanted}{first}"))
+        });
+        if is_wanted {
+            return Ok((device, description));
+        }
+        kinds.push(kind);
+        descriptions.push(description);
     }
-    if offered.is_empty() {
-        return Err(InferenceError::Library(format!(
+    let wanted = wanted.filter(|_| !descriptions.is_empty());
+    Err(InferenceError::Library(match wanted {
+        Some(wanted) => format!(
+            "provider-device={wanted}: {path:?} does not offer this device on this machine; set one \
+             of: {}",
+            descriptions.join(", ")
+        ),
+        None => format!(
             "provider-library={path:?} offers no device on this machine, which has a CPU from {}; \
              expected hardware and drivers that the provider supports: install them, or set \
              provider=cpu",
             cpu_vendor(library)
-        )));
-    }
-    Ok(offered)
+        ),
+    }))
 }
 
 /// Registers the library, unless this has been done. Returns the addresses of its devices.

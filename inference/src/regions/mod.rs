@@ -83,31 +83,19 @@ impl RegionSettings {
             .map_err(|problem| InferenceError::Settings(format!("region-list: {problem}")))
     }
 
-    /// Returns the regions of frames of this size, for a model with an input of `model` pixels. Regions of the list
-    /// without a pixel in the frame are given to `leave_out`.
+    /// Returns the regions of frames of this size, for a model with an input of `model` pixels, and the regions of the list
+    /// without a pixel in the frame.
     ///
     /// # Errors
-    /// If the list is missing or malformed, `leave_out` returns an error, or there are too many tiles.
+    /// If the list is missing or malformed, or there are too many tiles.
     fn of_frame(
         &self,
         [frame, model]: [[u32; 2]; 2],
-        mut leave_out: impl FnMut(FrameRegion) -> Result<(), InferenceError>,
-    ) -> Result<Vec<FrameRegion>, InferenceError> {
-        match self.kind {
-            RegionKind::Frame => Ok(vec![FrameRegion::whole(frame)]),
-            RegionKind::Rois => Ok(Vec::new()),
-            RegionKind::List => {
-                let mut regions = Vec::new();
-                for region in self.listed(frame)? {
-                    let FrameRegion { left, top, width, height } = region;
-                    let rectangle = [left, top, width, height].map(i64::from);
-                    match objects::with_margin(rectangle, 0.0, frame) {
-                        Some(region) => regions.push(region),
-                        None => leave_out(region)?,
-                    }
-                }
-                Ok(regions)
-            }
+    ) -> Result<[Vec<FrameRegion>; 2], InferenceError> {
+        let all = match self.kind {
+            RegionKind::Frame => vec![FrameRegion::whole(frame)],
+            RegionKind::Rois => Vec::new(),
+            RegionKind::List => self.listed(frame)?,
             RegionKind::Tiles => {
                 let size = [0, 1].map(|axis| match self.tile_size[axis] {
                     0 => model[axis],
@@ -124,9 +112,18 @@ impl RegionSettings {
                 if self.full_frame && tiles.len() > 1 {
                     tiles.push(FrameRegion::whole(frame));
                 }
-                Ok(tiles)
+                tiles
+            }
+        };
+        let [mut inside, mut outside] = [(); 2].map(|()| Vec::new());
+        for region in all {
+            let FrameRegion { left, top, width, height } = region;
+            match objects::with_margin([left, top, width, height].map(i64::from), 0.0, frame) {
+                Some(region) => inside.push(region),
+                None => outside.push(region),
             }
         }
+        Ok([inside, outside])
     }
 }
 
@@ -182,14 +179,15 @@ impl Regions {
         if self.settings == *settings && !is_first {
             self.refused = None;
         } else if self.refused.as_ref() != Some(settings) {
-            let refuse = |region| {
-                let [width, height] = frame;
-                Err(InferenceError::Settings(format!(
-                    "region-list: the region {region} is outside of the frame of {width}x{height}; \
-                     regions are in pixels of the frame"
-                )))
-            };
-            match settings.of_frame(sizes, refuse) {
+            let found = settings.of_frame(sizes).and_then(|[inside, outside]| match outside.first() {
+                None => Ok(inside),
+                Some(region) => Err(InferenceError::Settings(format!(
+                    "region-list: the region {region} is outside of the frame of {}x{}; regions are \
+                     in pixels of the frame",
+                    frame[0], frame[1]
+                ))),
+            });
+            match found {
                 Ok(pixels) => {
                     self.settings = settings.clone();
                     (self.refused, self.left_out) = (None, Vec::new());
@@ -218,18 +216,16 @@ impl Regions {
 
     /// Computes the regions of the settings in force for other sizes.
     fn change_sizes(&mut self, sizes: [[u32; 2]; 2]) -> Result<Option<String>, InferenceError> {
-        let (mut first, mut count) = (None, 0);
-        let Self { settings, left_out, .. } = self;
-        let pixels = settings.of_frame(sizes, |region| {
-            count += 1;
+        let [inside, outside] = self.settings.of_frame(sizes)?;
+        let (mut first, count) = (None, outside.len());
+        for region in outside {
             // Frames of several streams can change their size back and forth.
-            if !left_out.contains(&region) {
-                left_out.push(region);
+            if !self.left_out.contains(&region) {
+                self.left_out.push(region);
                 first.get_or_insert(region);
             }
-            Ok(())
-        })?;
-        self.set(pixels, sizes);
+        }
+        self.set(inside, sizes);
         let [width, height] = sizes[0];
         Ok(first.map(|first| {
             format!(

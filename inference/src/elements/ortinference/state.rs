@@ -13,7 +13,7 @@ use gst_video::VideoInfo;
 use super::schedule::Schedule;
 use crate::inference::error::InferenceError;
 use crate::inference::instance::Interrupt;
-use crate::inference::{Inference, InferenceOptions, provider};
+use crate::inference::{Inference, InferenceOptions, provider, run_regions};
 use crate::regions::{RegionKind, Regions};
 use gstnmsfilter::input::analytics_batch::{self, StreamFrame};
 use gstnmsfilter::input::{custom_meta, inference_mark};
@@ -43,15 +43,29 @@ impl State {
     /// Runs the model on the regions of the frame that were chosen last, and attaches the outputs.
     pub fn run(&mut self, buffer: &mut gst::BufferRef) -> Result<(), InferenceError> {
         let Self { inference, regions, name, .. } = self;
-        inference.run(buffer, regions.chosen(), |buffer, tensor, region| {
-            let region = Some(region).filter(|_| regions.kind() != RegionKind::Frame);
-            Ok(custom_meta::attach_of(buffer, tensor, Some(name), region)?)
-        })?;
-        if regions.chosen().is_empty() {
+        let chosen = regions.chosen();
+        if chosen.is_empty() {
             inference_mark::attach_without_regions(buffer);
-        } else {
-            inference_mark::attach(buffer, true);
+            return Ok(());
         }
+        let Inference { pictures, member, last_run, batched } = inference;
+        let prepared = pictures.prepare(buffer, chosen.iter().map(|region| region.pixels))?;
+        let entries = run_regions(pictures, member, &prepared, chosen.len());
+        pictures.release(prepared)?;
+        let description = pictures.description();
+        *batched = 0;
+        let mut chosen = chosen.iter();
+        for (run, entry) in &entries? {
+            *batched += run.pictures * entry.pictures;
+            *last_run = *run;
+            for (picture, region) in (0..entry.pictures).zip(&mut chosen) {
+                let region = Some(region).filter(|_| regions.kind() != RegionKind::Frame);
+                entry.tensors(picture, description.as_ref(), |tensor| {
+                    custom_meta::attach_of(buffer, tensor, Some(name), region)
+                })?;
+            }
+        }
+        inference_mark::attach(buffer, true);
         Ok(())
     }
 
