@@ -20,7 +20,7 @@ use super::picture::{
 };
 use gstnmsfilter::input::cuda_memory::DeviceMapping;
 use gstnmsfilter::input::model::ModelInfo;
-use nmsfilter_core::device::{Device, Event, OwnedEvent, Stream};
+use nmsfilter_core::device::{Device, DriverError, Event, OwnedEvent, Stream};
 use nmsfilter_core::geometry::{FitRule, FrameRegion, Letterbox};
 
 /// The maximum number of formats whose resamplers are kept. When another format comes, all of them are dropped.
@@ -88,19 +88,14 @@ impl Pictures {
         info: ModelInfo,
         device: Option<&Arc<Device>>,
     ) -> Result<Self, InferenceError> {
-        let on_gpu = match device {
-            None => None,
-            Some(device) => {
-                let staging = || {
-                    OwnedEvent::with_blocking_wait(device).map(|event| (Staging::default(), event))
-                };
-                Some(PicturesOnGpu {
-                    stream: Arc::new(Stream::new(device)?),
-                    staging: [staging()?, staging()?],
-                    last: 0,
-                    read: OwnedEvent::with_blocking_wait(device)?,
-                })
-            }
+        let on_gpu = |device| {
+            let event = || OwnedEvent::with_blocking_wait(device);
+            Ok::<_, DriverError>(PicturesOnGpu {
+                stream: Arc::new(Stream::new(device)?),
+                staging: [(Staging::default(), event()?), (Staging::default(), event()?)],
+                last: 0,
+                read: event()?,
+            })
         };
         Ok(Self {
             table: Table::new(input),
@@ -109,7 +104,7 @@ impl Pictures {
             resamplers: Vec::new(),
             current: 0,
             rows: Rows::default(),
-            on_gpu,
+            on_gpu: device.map(on_gpu).transpose()?,
             uploaded: 0,
         })
     }

@@ -336,29 +336,35 @@ impl ModelSession {
         set: &mut OutputSet,
         written: &[Event],
     ) -> Result<Option<Duration>, InferenceError> {
-        let Some(stream) = self.stream.clone() else {
-            return self.run_on_host(index, set).map(|()| None);
-        };
-        for &event in written {
-            stream.wait_for(event)?;
+        let stream = self.stream.clone();
+        let mut time = None;
+        if let Some((stream, on_gpu)) = stream.as_ref().zip(self.buffers[index].on_gpu.as_ref()) {
+            for &event in written {
+                stream.wait_for(event)?;
+            }
+            time = on_gpu.ended.since(&on_gpu.began)?;
+            stream.record(&on_gpu.began)?;
         }
-        let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
-        let time = on_gpu.ended.since(&on_gpu.began)?;
-        stream.record(&on_gpu.began)?;
-        if !self.varies {
-            match self.run_on_gpu(index) {
-                Ok(()) => self.copy_on_gpu(index, set, &stream)?,
-                Err(error) if is_of_shape(&error) && !self.model.has_graph => self.unbind(),
-                Err(error) => return Err(run_error(self.model.provider, error)),
+        if self.binds_memory() {
+            let result = match &set.binding {
+                Some(binding) => self.session.run_binding(binding).map(drop),
+                None => self.run_on_gpu(index),
+            };
+            match (result, &stream) {
+                (Ok(()), Some(stream)) => self.copy_on_gpu(index, set, stream)?,
+                (Ok(()), None) => {}
+                (Err(error), _) if is_of_shape(&error) && !self.model.has_graph => self.unbind(),
+                (Err(error), _) => return Err(run_error(self.model.provider, error)),
             }
         }
-        if self.varies {
+        if !self.binds_memory() {
             self.run_unbound(index, set)?;
         }
-        let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
-        stream.record(&on_gpu.ended)?;
-        if let Some(ready) = &set.ready {
-            stream.record(ready)?;
+        if let Some((stream, on_gpu)) = stream.as_ref().zip(self.buffers[index].on_gpu.as_ref()) {
+            stream.record(&on_gpu.ended)?;
+            if let Some(ready) = &set.ready {
+                stream.record(ready)?;
+            }
         }
         Ok(time)
     }
@@ -381,19 +387,6 @@ impl ModelSession {
             unsafe { stream.copy_rows(from, to, output.bytes(), 1) }?;
         }
         Ok(())
-    }
-
-    fn run_on_host(&mut self, index: usize, set: &mut OutputSet) -> Result<(), InferenceError> {
-        if self.binds_memory() {
-            let binding = set.binding.as_ref().expect("sets in host memory are bound");
-            match self.session.run_binding(binding) {
-                Ok(_) => return Ok(()),
-                Err(error) if is_of_shape(&error) => {}
-                Err(error) => return Err(run_error(self.model.provider, error)),
-            }
-            self.unbind();
-        }
-        self.run_unbound(index, set)
     }
 
     /// Binds no memory to outputs from now on.
