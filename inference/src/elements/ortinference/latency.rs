@@ -65,10 +65,8 @@ impl Latency {
 /// Returns a time that is a quarter longer, in whole milliseconds.
 fn with_margin(time: Duration) -> ClockTime {
     let milliseconds = (time + time / 4).as_nanos().div_ceil(1_000_000);
-    u64::try_from(milliseconds)
-        .ok()
-        .and_then(|milliseconds| milliseconds.checked_mul(1_000_000))
-        .map_or(ClockTime::MAX, ClockTime::from_nseconds)
+    let milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
+    ClockTime::try_from(Duration::from_millis(milliseconds)).unwrap_or(ClockTime::MAX)
 }
 
 #[cfg(test)]

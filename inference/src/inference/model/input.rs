@@ -59,8 +59,8 @@ const CALIBRATION: f64 = 0.1;
 const MAX_OFFSET: f64 = 20.0;
 
 impl InputSpec {
-    /// Describes the input. The facts are those of the metadata and the signature. `scale` returns the scale and zero point of a quantized input, whose
-    /// elements have signs or not.
+    /// Describes the input. The facts are those of the metadata and the signature. `scale` returns the scale and zero point
+    /// of a quantized input, whose elements have signs or not.
     ///
     /// # Errors
     /// If the input is not a picture, its size is unknown, or the sources contradict each other.
@@ -251,22 +251,20 @@ fn layout(
     let is_of_channels = |axis: usize| {
         symbols.get(axis).is_some_and(|symbol| symbol.to_ascii_lowercase().contains("channel"))
     };
-    let is_fixed = |axis: usize| matches!(dims[axis], 1 | 3);
-    let nchw = || channels(first).map(|count| (InputLayout::Nchw, count));
-    let nhwc = || channels(last).map(|count| (InputLayout::Nhwc, count));
-    let found = match wanted {
-        Some(InputLayout::Nchw) => nchw(),
-        Some(InputLayout::Nhwc) => nhwc(),
-        None if is_fixed(first) => nchw(),
-        None if is_fixed(last) => nhwc(),
-        None if is_of_channels(first) && !is_of_channels(last) => nchw(),
-        None if is_of_channels(last) && !is_of_channels(first) => nhwc(),
-        None if dims[first] < 0 || dims[last] < 0 => {
-            return Err(wrong(": set input-layout"));
-        }
-        None => None,
+    let evidence = |axis: usize| match dims[axis] {
+        1 | 3 => 2,
+        _ => u8::from(is_of_channels(axis)),
     };
-    found.ok_or_else(|| wrong(""))
+    let layout = match (wanted, evidence(first), evidence(last)) {
+        (Some(wanted), ..) => wanted,
+        (None, 2, _) => InputLayout::Nchw,
+        (None, first, last) if first > last => InputLayout::Nchw,
+        (None, first, last) if first < last => InputLayout::Nhwc,
+        _ if dims[first] < 0 || dims[last] < 0 => return Err(wrong(": set input-layout")),
+        _ => return Err(wrong("")),
+    };
+    let axis = if layout == InputLayout::Nchw { first } else { last };
+    channels(axis).map(|count| (layout, count)).ok_or_else(|| wrong(""))
 }
 
 fn size(
