@@ -55,28 +55,14 @@ fn quoted<'a>(document: &'a str, section: &str) -> Vec<&'a str> {
     cells.flat_map(|cell| code_spans(cell.strip_suffix(" (a warning)").unwrap_or(cell))).collect()
 }
 
-/// A text as it is in the source, with its continued lines joined.
-fn joined(text: &str) -> String {
-    let mut parts = text.split("\\\n");
-    let first = parts.next().expect("there is a first part").to_owned();
-    parts.fold(first, |joined, part| joined + part.trim_start())
-}
-
-/// The texts of errors and notices in the sources below these folders: of attributes, and formatted where they are found.
+/// The lines with texts in the sources below these folders.
 fn texts(folders: &[&str]) -> Vec<String> {
     let mut files = Vec::new();
     for folder in folders {
         sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder), &mut files);
     }
-    let mut texts = Vec::new();
-    for file in files {
-        let source = std::fs::read_to_string(&file).unwrap();
-        let attributes = source.split("#[error(").skip(1);
-        texts.extend(attributes.filter_map(|rest| Some(joined(rest.split_once(")]\n")?.0))));
-        let formatted = source.split("format!(").skip(1);
-        texts.extend(formatted.filter_map(|rest| Some(joined(rest.split('"').nth(1)?))));
-    }
-    texts
+    let all = files.iter().flat_map(|file| lines(&std::fs::read_to_string(file).unwrap()));
+    all.filter(|line| line.contains('"')).collect()
 }
 
 #[test]

@@ -66,7 +66,8 @@ impl Session {
                 let task = Task { unique_id, add_objects, remove_tensors, place };
                 if let Some(batch) = batches.batch_meta(buffer) {
                     let nvinfer = model.settings().nvinfer.clone();
-                    let colors = |class| nvinfer.as_ref().map(|config| config.colors(class));
+                    let colors =
+                        |class| nvinfer.as_ref().map(|config| config.of(class as usize).colors);
                     let colors = |class| colors(class).unwrap_or_default();
                     let (frames, labels) = (regions.frames(), &mut model.labels);
                     deepstream::attach(batch, frames, labels, colors, task)

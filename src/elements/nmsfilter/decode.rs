@@ -16,7 +16,7 @@ use super::model::Model;
 use super::notices::{self, Notices};
 use super::reading::{ModelReading, ModelTensors};
 use super::settings::SettingsError;
-use super::settings::nvinfer_config::RegionRules;
+use super::settings::region_rules::RegionRules;
 use super::stats::FrameCounts;
 use crate::input::source::{ImageFrame, Images};
 use crate::output::{FrameId, FrameRegions, Region, mask_area};

@@ -2,9 +2,7 @@
 //! Errors of one frame. In: the errors of input, decoder, engine, settings and output. Out: the
 //! element message with its domain and code.
 
-use super::settings::class_rules::ClassRuleError;
-use super::settings::quantization::QuantizationError;
-use super::settings::{LayoutFileError, SettingsError};
+use super::settings::SettingsError;
 use super::words;
 use crate::input::InputError;
 use nmsfilter_core::decoder::ChoiceError;
@@ -27,12 +25,6 @@ pub(super) enum FrameError {
     Engine(#[from] EngineError),
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    #[error(transparent)]
-    ClassRule(#[from] ClassRuleError),
-    #[error(transparent)]
-    Quantization(#[from] QuantizationError),
-    #[error(transparent)]
-    LayoutFile(#[from] LayoutFileError),
     #[error("regions cannot be attached: {0}")]
     Attach(#[from] gst::glib::BoolError),
     #[error("a buffer came before caps; expected video caps with width and height first")]
@@ -93,10 +85,7 @@ impl FrameError {
     /// The element message: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
         match self.of_frame() {
-            Self::Settings(_)
-            | Self::ClassRule(_)
-            | Self::Quantization(_)
-            | Self::LayoutFile(_) => {
+            Self::Settings(_) => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),

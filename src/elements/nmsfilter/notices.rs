@@ -207,7 +207,7 @@ fn of_batch(batch: &Batch<'_>, settings: &Settings) -> impl Iterator<Item = Elem
         Elsewhere::UnknownRegions => ElementNotice::OnUnknownRegions { version },
     });
     let has_no_size = settings.model_width == 0 && batch.has_no_model_size();
-    let attaches_twice = settings.nvinfer.as_ref().is_some_and(|config| config.attaches_objects)
+    let attaches_twice = settings.nvinfer.as_ref().is_some_and(|config| config.attaches_objects())
         && settings.attach.contains(Kinds::NVDS);
     let is_auto = settings.letterbox == NmsFilterLetterbox::Auto;
     let letterbox = batch.assumed_letterbox().filter(|_| is_auto).map(|assumed| match assumed {

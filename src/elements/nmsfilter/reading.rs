@@ -7,8 +7,8 @@
 use super::error::FrameError;
 use super::settings::Settings;
 use super::settings::class_rules::ClassRules;
-use super::settings::nvinfer_config::RegionRules;
 use super::settings::quantization::QuantizationRules;
+use super::settings::region_rules::RegionRules;
 use crate::input::model::ModelInput;
 use crate::input::tensor_caps::{self, CapsTensor};
 use crate::output::Labels;

@@ -16,7 +16,6 @@ use super::CAT;
 use super::imp::NmsFilter;
 use super::reading::check_caps;
 use super::session::Session;
-use super::settings::SettingsError;
 use super::settings::nvinfer_config::NvinferConfig;
 use super::stats::Stats;
 use crate::deepstream::layout::StructureLayout;
@@ -48,9 +47,7 @@ impl BaseTransformImpl for NmsFilter {
                 ["backend {:?}, cuda-device-id {}", settings.backend, settings.cuda_device_id]
             )
         })?;
-        if let Err(error @ SettingsError::NoAnalytics(_)) = settings.check() {
-            return Err(gst::error_msg!(gst::LibraryError::Settings, ("{error}")));
-        }
+        settings.check_analytics().map_err(wrong_settings)?;
         settings.wanted_decoder().map_err(wrong_settings)?;
         let version = StructureLayout::parse_version(settings.deepstream_version.as_deref())
             .map_err(wrong_settings)?;
@@ -67,7 +64,8 @@ impl BaseTransformImpl for NmsFilter {
         })?;
         gst::debug!(CAT, imp = self, "on {}, {} labels", engine.description(), labels.count());
         *lock(&self.stats) = Stats::new(engine.name());
-        for warning in nvinfer.iter().flat_map(|config| config.warnings(&properties)) {
+        let is_decoder_set = properties.was_set.contains("decoder");
+        for warning in nvinfer.iter().flat_map(|config| config.warnings(is_decoder_set)) {
             gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{warning}"));
         }
         *lock(&self.session) = Some(Session::new(engine, labels, deepstream, properties, settings));

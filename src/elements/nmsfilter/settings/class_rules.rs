@@ -6,30 +6,11 @@
 //! the rules of each class. A label stands for all classes that have it. A name that consists of digits is always the number of a class, even if a label has this name.
 //! A property's value for the class applies, else the configuration's group of the class, else the value for all classes.
 
-use super::Settings;
+use super::{Settings, SettingsError};
 use crate::elements::list::entries;
 use crate::output::Labels;
 use nmsfilter_core::decoder::{Choice, MAX_CLASSES, Scores};
 use nmsfilter_core::engine::{ClassRule, ClassThresholds, SizeLimits};
-
-/// An invalid list of classes.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::elements::nmsfilter) enum ClassRuleError {
-    #[error(
-        "{property}: there is no class {name:?}; expected a number below {MAX_CLASSES}, or a label that \
-         regions have ({labels} labels loaded)"
-    )]
-    UnknownClass { property: &'static str, name: String, labels: usize },
-    #[error("{property}: cannot read {entry:?}; expected {expected}")]
-    Entry { property: &'static str, entry: String, expected: &'static str },
-    #[error("{property}: there are two entries for class {class}; remove one")]
-    Repeated { property: &'static str, class: usize },
-    #[error(
-        "class-thresholds: the threshold of class {class} is {threshold}, but scores of decoder {decoder} are \
-         probabilities from 0 to 1; divide percentages by 100, and set 1.1 to exclude a class"
-    )]
-    Percentage { class: usize, threshold: String, decoder: &'static str },
-}
 
 /// Thresholds from here on are a mistake with decoders of probabilities. A little more than 1 excludes a class, but
 /// percentages are greater.
@@ -86,7 +67,7 @@ impl ClassRules {
         settings: &Settings,
         labels: &Labels,
         choice: &Choice,
-    ) -> Result<Self, ClassRuleError> {
+    ) -> Result<Self, SettingsError> {
         let classes = Classes { labels, choice };
         let mut made = Self { thresholds: Self::of_file(settings), rules: Vec::new() };
         let limits = classes.list(&MAX_DETECTIONS, settings.class_max_detections.as_deref())?;
@@ -126,8 +107,11 @@ impl ClassRules {
         };
         for (class, threshold) in classes.list(&THRESHOLDS, settings.class_thresholds.as_deref())? {
             if threshold >= MIN_PERCENTAGE && choice.decoder.scores == Scores::Probabilities {
-                let (threshold, decoder) = (threshold.to_string(), choice.decoder.name());
-                return Err(ClassRuleError::Percentage { class, threshold, decoder });
+                return Err(SettingsError(format!(
+                    "class-thresholds: the threshold of class {class} is {threshold}, but scores of decoder {} are \
+                     probabilities from 0 to 1; divide percentages by 100, and set 1.1 to exclude a class",
+                    choice.decoder.name()
+                )));
             }
             if !is_excluded(class) {
                 set_threshold(thresholds, class, threshold);
@@ -141,11 +125,8 @@ impl ClassRules {
         let mut thresholds = ClassThresholds::uniform(settings.scalars.thresholds.default);
         let Some(config) = &settings.nvinfer else { return thresholds };
         for (&class, own) in &config.classes {
-            // A group with only one of the two thresholds takes the other from the values for all classes.
-            if own.score_threshold().is_some()
-                && let Some(threshold) = config.of(class).score_threshold()
-            {
-                set_threshold(&mut thresholds, class, threshold);
+            if own.has_threshold {
+                set_threshold(&mut thresholds, class, own.score_threshold());
             }
         }
         thresholds
@@ -199,20 +180,20 @@ impl Classes<'_> {
         &self,
         list: &List<T>,
         text: Option<&str>,
-    ) -> Result<Vec<(usize, T)>, ClassRuleError> {
+    ) -> Result<Vec<(usize, T)>, SettingsError> {
         let &List { property, expected, parse } = list;
-        let read = |entry: String| {
-            let malformed = || ClassRuleError::Entry { property, entry: entry.clone(), expected };
-            let (name, value) = entry.rsplit_once(':').ok_or_else(malformed)?;
-            let value = parse(value.trim()).ok_or_else(malformed)?;
-            Ok((self.numbers(property, name.trim())?, value))
-        };
         let mut found: Vec<(usize, T)> = Vec::new();
         for entry in entries(text) {
-            let (classes, value) = read(entry)?;
+            let malformed =
+                || SettingsError(format!("{property}: cannot read {entry:?}; expected {expected}"));
+            let (name, value) = entry.rsplit_once(':').ok_or_else(malformed)?;
+            let value = parse(value.trim()).ok_or_else(malformed)?;
+            let classes = self.numbers(property, name.trim())?;
             for class in classes {
                 if found.iter().any(|(other, _)| *other == class) {
-                    return Err(ClassRuleError::Repeated { property, class });
+                    return Err(SettingsError(format!(
+                        "{property}: there are two entries for class {class}; remove one"
+                    )));
                 }
                 found.push((class, value));
             }
@@ -221,7 +202,7 @@ impl Classes<'_> {
     }
 
     /// The classes with this number or label; at least one.
-    fn numbers(&self, property: &'static str, name: &str) -> Result<Vec<usize>, ClassRuleError> {
+    fn numbers(&self, property: &'static str, name: &str) -> Result<Vec<usize>, SettingsError> {
         let Self { labels, choice } = self;
         let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
         let found: Vec<usize> = match is_number {
@@ -229,8 +210,11 @@ impl Classes<'_> {
             false => labels.classes(name, choice).collect(),
         };
         if found.is_empty() || found.iter().any(|&class| class >= MAX_CLASSES) {
-            let (name, labels) = (name.to_owned(), labels.count());
-            return Err(ClassRuleError::UnknownClass { property, name, labels });
+            return Err(SettingsError(format!(
+                "{property}: there is no class {name:?}; expected a number below {MAX_CLASSES}, or a label that regions \
+                 have ({} labels loaded)",
+                labels.count()
+            )));
         }
         Ok(found)
     }
@@ -269,7 +253,7 @@ mod tests {
     use nmsfilter_core::decoder;
     use nmsfilter_core::tensor::TensorView;
 
-    fn of(classes: &str, class_thresholds: &str) -> Result<ClassThresholds, ClassRuleError> {
+    fn of(classes: &str, class_thresholds: &str) -> Result<ClassThresholds, SettingsError> {
         with(Some(classes), Some(class_thresholds), &Labels::default())
     }
 
@@ -278,7 +262,7 @@ mod tests {
         classes: Option<&str>,
         class_thresholds: Option<&str>,
         labels: &Labels,
-    ) -> Result<ClassThresholds, ClassRuleError> {
+    ) -> Result<ClassThresholds, SettingsError> {
         let tensor = TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
         let choice = decoder::choose(&[tensor], None, decoder::Options::default()).unwrap();
         let text = |text: Option<&str>| text.map(str::to_owned);
@@ -420,11 +404,11 @@ mod tests {
     }
 
     /// The rules of these properties, without labels.
-    fn rules(settings: Settings) -> Result<ClassRules, ClassRuleError> {
+    fn rules(settings: Settings) -> Result<ClassRules, SettingsError> {
         with_labels(&settings, &Labels::default())
     }
 
-    fn with_labels(settings: &Settings, labels: &Labels) -> Result<ClassRules, ClassRuleError> {
+    fn with_labels(settings: &Settings, labels: &Labels) -> Result<ClassRules, SettingsError> {
         let tensor = TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
         let choice = decoder::choose(&[tensor], None, decoder::Options::default()).unwrap();
         ClassRules::new(settings, labels, &choice)
@@ -482,7 +466,7 @@ mod tests {
 
     #[test]
     fn errors_quote_the_invalid_entry() {
-        let message = |result: Result<_, ClassRuleError>| result.unwrap_err().to_string();
+        let message = |result: Result<_, SettingsError>| result.unwrap_err().to_string();
         assert!(message(of("cat", "")).contains("classes: there is no class \"cat\""));
         assert!(message(of("-1", "")).contains("\"-1\""));
         assert!(message(of("99999999", "")).contains("number below 65536"));

@@ -9,74 +9,40 @@ mod layout_file;
 pub(super) mod nvinfer_config;
 mod properties;
 pub(super) mod quantization;
+pub(super) mod region_rules;
 
 use std::sync::Arc;
 
-use super::enums::Decoder;
+use super::enums::{Decoder, Method, NmsFilterLetterbox};
 use crate::elements::property;
 use crate::input::model::ModelInput;
 use crate::output::Kinds;
 use class_rules::ClassRules;
-use gst_newer::{Capabilities, Missing};
-pub(super) use layout_file::LayoutFileError;
+use gst_newer::Capabilities;
 use nmsfilter_core::decoder::{self, MAX_KEYPOINTS};
 use nmsfilter_core::engine::{self, Params, Scalar, ScalarKind, SizeLimits};
 use nmsfilter_core::geometry::{self, FrameRegion, Mapping, MappingError};
 use nvinfer_config::NvinferConfig;
 pub(super) use properties::Settings;
 
-/// Values of properties that cannot be used together.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(in crate::elements::nmsfilter) enum SettingsError {
-    #[error("{property}: expected a number, got NaN")]
-    NotANumber { property: String },
-    #[error(
-        "min-size is {min} and max-size {max}, so no box has a size between; set min-size to at \
-         most max-size, or max-size to 0 for no limit"
-    )]
-    SizeLimits { min: f32, max: f32 },
-    #[error(
-        "max-size is {max}, so no box is small enough: it is in pixels of the frame; set it to at least 1, or to 0 for no \
-         limit"
-    )]
-    SizeBelowPixel { max: f32 },
-    #[error(
-        "keypoint-shape: expected the number of keypoints, at most {MAX_KEYPOINTS}, and 2 (x, y) or 3 (x, y, visibility) \
-         numbers of each, such as 17x3, got \"{value}\""
-    )]
-    KeypointShape { value: String },
-    #[error("attach=analytics: {0}; set attach=roi")]
-    NoAnalytics(Missing),
-    #[error(
-        "attach={attach} attaches nothing to a batch of {frames} frames: roi and analytics do not contain \
-         the frame that a region belongs to; add nvds"
-    )]
-    NothingForBatch { attach: &'static str, frames: usize },
-    #[error(
-        "decoder=classifier does not read batches of DeepStream; set network-type=1 in the configuration of nvinfer, \
-         which then attaches classes itself"
-    )]
-    ClassifierOfBatch,
-    #[error(
-        "{property} is for detectors; with decoder=classifier, score-threshold counts for all classes: unset {property}"
-    )]
-    ForDetectors { property: &'static str },
-    #[error("attach=nvds attaches nothing to a buffer without a batch of DeepStream; add roi")]
-    NothingForFrame,
-    #[error("{}", of_mapping(.0))]
-    Mapping(#[from] MappingError),
-}
+/// The reason why values of properties, or the files that they name, cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(in crate::elements::nmsfilter) struct SettingsError(pub String);
 
-/// The text of an error of the mapping, with the properties to set.
-fn of_mapping(error: &MappingError) -> String {
-    match error {
-        MappingError::HalfModel(width, height) => format!(
-            "model-width and model-height go together; got {width} and {height}: set both or neither"
-        ),
-        MappingError::LetterboxWithoutModel => {
-            "letterbox needs the size of the model's input: set model-width and model-height".into()
-        }
-        _ => error.to_string(),
+/// An error of the mapping, with the properties to set.
+impl From<MappingError> for SettingsError {
+    fn from(error: MappingError) -> Self {
+        Self(match error {
+            MappingError::HalfModel(width, height) => format!(
+                "model-width and model-height go together; got {width} and {height}: set both or neither"
+            ),
+            MappingError::LetterboxWithoutModel => {
+                "letterbox needs the size of the model's input: set model-width and model-height"
+                    .into()
+            }
+            _ => error.to_string(),
+        })
     }
 }
 
@@ -99,27 +65,42 @@ impl Settings {
     /// # Errors
     /// If a number is NaN, the size limits contradict each other, or the metadata is not supported.
     pub fn check(&self) -> Result<(), SettingsError> {
-        // Checked first: with this error the element does not start.
-        if self.attach == Kinds::ANALYTICS
-            && let Err(missing) = Capabilities::get().relations
-        {
-            return Err(SettingsError::NoAnalytics(missing));
-        }
+        self.check_analytics()?;
         let sizes = [("min-size", self.min_size), ("max-size", self.max_size)];
         let size = sizes.iter().find(|(_, number)| number.is_nan());
         let size = size.map(|&(property, _)| property.to_owned());
         if let Some(property) = not_a_number(&self.scalars).or(size) {
-            return Err(SettingsError::NotANumber { property });
+            return Err(SettingsError(format!("{property}: expected a number, got NaN")));
         }
         let (min, max) = (self.min_size, self.max_size);
         if max > 0.0 && max < 1.0 {
-            return Err(SettingsError::SizeBelowPixel { max });
+            return Err(SettingsError(format!(
+                "max-size is {max}, so no box is small enough: it is in pixels of the frame; set it to at least 1, or to 0 \
+                 for no limit"
+            )));
         }
         if max > 0.0 && min > max {
-            return Err(SettingsError::SizeLimits { min, max });
+            return Err(SettingsError(format!(
+                "min-size is {min} and max-size {max}, so no box has a size between; set min-size to at most max-size, or \
+                 max-size to 0 for no limit"
+            )));
         }
         self.keypoints()?;
         Ok(())
+    }
+
+    /// Checks that the running GStreamer has metadata of the analytics library, if no other is attached. The element does
+    /// not start without.
+    ///
+    /// # Errors
+    /// If it does not have it.
+    pub fn check_analytics(&self) -> Result<(), SettingsError> {
+        match Capabilities::get().relations {
+            Err(missing) if self.attach == Kinds::ANALYTICS => {
+                Err(SettingsError(format!("attach=analytics: {missing}; set attach=roi")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The keypoints by the property; `None` if it is unset or empty.
@@ -137,7 +118,12 @@ impl Settings {
         let is_shape = |shape: &decoder::KeypointShape| {
             (1..=MAX_KEYPOINTS).contains(&shape.count) && [2, 3].contains(&shape.components)
         };
-        let error = || SettingsError::KeypointShape { value: value.to_owned() };
+        let error = || {
+            SettingsError(format!(
+                "keypoint-shape: expected the number of keypoints, at most {MAX_KEYPOINTS}, and 2 (x, y) or 3 (x, y, \
+                 visibility) numbers of each, such as 17x3, got \"{value}\""
+            ))
+        };
         shape.filter(is_shape).map(Some).ok_or_else(error)
     }
 
@@ -156,13 +142,18 @@ impl Settings {
                     (true, false) => "roi",
                     (false, _) => "analytics",
                 };
-                Err(SettingsError::NothingForBatch { attach, frames })
+                Err(SettingsError(format!(
+                    "attach={attach} attaches nothing to a batch of {frames} frames: roi and analytics do not contain the \
+                     frame that a region belongs to; add nvds"
+                )))
             }
             None if has(Kinds::NVDS)
                 && !roi
                 && !(analytics && Capabilities::get().relations.is_ok()) =>
             {
-                Err(SettingsError::NothingForFrame)
+                Err(SettingsError(
+                    "attach=nvds attaches nothing to a buffer without a batch of DeepStream; add roi".into(),
+                ))
             }
             _ => Ok(()),
         }
@@ -174,7 +165,11 @@ impl Settings {
     /// If a classifier cannot have one of them.
     pub fn check_classifier(&self, batch: Option<usize>) -> Result<(), SettingsError> {
         if batch.is_some() {
-            return Err(SettingsError::ClassifierOfBatch);
+            return Err(SettingsError(
+                "decoder=classifier does not read batches of DeepStream; set network-type=1 in the configuration of \
+                 nvinfer, which then attaches classes itself"
+                    .into(),
+            ));
         }
         let lists = [
             ("classes", &self.classes),
@@ -184,7 +179,10 @@ impl Settings {
         let is_set =
             |(_, list): &(_, &Option<String>)| list.as_ref().is_some_and(|it| !it.is_empty());
         if let Some((property, _)) = lists.into_iter().find(is_set) {
-            return Err(SettingsError::ForDetectors { property });
+            return Err(SettingsError(format!(
+                "{property} is for detectors; with decoder=classifier, score-threshold counts for all classes: unset \
+                 {property}"
+            )));
         }
         Ok(())
     }
@@ -193,7 +191,7 @@ impl Settings {
     ///
     /// # Errors
     /// If the decoder is described by a file that cannot be used.
-    pub fn wanted_decoder(&self) -> Result<Option<&'static decoder::Decoder>, LayoutFileError> {
+    pub fn wanted_decoder(&self) -> Result<Option<&'static decoder::Decoder>, SettingsError> {
         match self.decoder {
             Decoder::Layout => layout_file::load(self.layout_file.as_deref()).map(Some),
             named => Ok(named.decoder()),
@@ -274,9 +272,29 @@ impl Settings {
         })
     }
 
-    /// The settings by these properties and a configuration of nvinfer.
+    /// The settings by these properties and a configuration of nvinfer: a value comes from the property if it was set, else
+    /// from the configuration, else from the property's default.
     pub fn with_nvinfer(&self, nvinfer: Option<&Arc<NvinferConfig>>) -> Self {
-        nvinfer.map_or_else(|| self.clone(), |config| config.apply(self))
+        let mut settings = Self { nvinfer: nvinfer.cloned(), ..self.clone() };
+        let Some(config) = nvinfer else { return settings };
+        let is_set = |name| self.was_set.contains(name);
+        let scalars = &mut settings.scalars;
+        let score = Some(config.all.score_threshold());
+        fill(&mut scalars.thresholds.default, score, is_set("score-threshold"));
+        fill(&mut scalars.iou_threshold, config.all.iou_threshold, is_set("iou-threshold"));
+        let method = config.suppresses_nothing().then_some(Method::None);
+        fill(&mut settings.method, method, is_set("method"));
+        let decoder = config.is_end_to_end().then_some(Decoder::End2end);
+        fill(&mut settings.decoder, decoder, is_set("decoder"));
+        fill(&mut settings.num_classes, config.num_classes, is_set("num-classes"));
+        let letterbox = config.keeps_aspect().map(|[keeps, is_symmetric]| match is_symmetric {
+            _ if !keeps => NmsFilterLetterbox::None,
+            false => NmsFilterLetterbox::TopLeft,
+            true => NmsFilterLetterbox::Center,
+        });
+        fill(&mut settings.letterbox, letterbox, is_set("letterbox"));
+        fill(&mut settings.unique_id, config.unique_id, is_set("unique-id"));
+        settings
     }
 
     /// The engine's parameters. Lengths are in pixels of the frame. Without a set method, there is no suppression for a model
@@ -314,6 +332,13 @@ impl Settings {
             mask_size: self.mask_size.into(),
             ..scalars
         }
+    }
+}
+
+/// Replaces the value of a property that was not set by the configuration's, if it has one.
+fn fill<T>(property: &mut T, configured: Option<T>, is_set: bool) {
+    if let Some(value) = configured.filter(|_| !is_set) {
+        *property = value;
     }
 }
 
@@ -370,7 +395,8 @@ mod tests {
         for min_size in [0.0, 10.0, f32::NAN] {
             let attach = Kinds::ANALYTICS;
             let settings = Settings { attach, min_size, max_size: 8.0, ..Settings::default() };
-            assert_eq!(settings.check(), Err(SettingsError::NoAnalytics(missing)));
+            let error = settings.check().unwrap_err().to_string();
+            assert_eq!(error, format!("attach=analytics: {missing}; set attach=roi"));
         }
     }
 

@@ -6,49 +6,28 @@
 
 use arrayvec::ArrayVec;
 
+use super::SettingsError;
 use crate::elements::list::entries;
 use crate::input::MAX_TENSORS;
-use nmsfilter_core::tensor::{ElementType, Quantization, TensorView};
+use nmsfilter_core::tensor::{Quantization, TensorView};
 
 /// The quantization of tensors by id.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::elements::nmsfilter) struct QuantizationRules(Vec<(String, Quantization)>);
-
-/// An invalid value of the property.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::elements::nmsfilter) enum QuantizationError {
-    #[error(
-        "quantization: cannot read {entry:?}; expected ID:SCALE:ZERO-POINT, as in output0:0.00390625:-128"
-    )]
-    Entry { entry: String },
-    #[error(
-        "quantization: {entry:?} is out of range; expected a scale above 0 and a zero point from -{max} to {max}",
-        max = Quantization::MAX_ZERO_POINT
-    )]
-    Range { entry: String },
-    #[error(
-        "quantization: the zero point {zero_point} of tensor {id} is not a number of type {element}; expected {least} to \
-         {greatest}"
-    )]
-    ZeroPoint { id: String, element: ElementType, zero_point: i32, least: i32, greatest: i32 },
-    #[error("quantization: there are two entries for tensor {id}; remove one")]
-    Repeated { id: String },
-    #[error(
-        "quantization: there is no tensor {id} of type i8 or u8; the buffer carries {tensors}: correct the id, or \
-         remove the entry"
-    )]
-    NoTensor { id: String, tensors: String },
-}
 
 impl QuantizationRules {
     /// The rules of the property's text.
     ///
     /// # Errors
     /// If an entry cannot be read.
-    pub fn new(text: Option<&str>) -> Result<Self, QuantizationError> {
+    pub fn new(text: Option<&str>) -> Result<Self, SettingsError> {
         let mut rules: Vec<(String, Quantization)> = Vec::new();
         for entry in entries(text) {
-            let malformed = || QuantizationError::Entry { entry: entry.clone() };
+            let malformed = || {
+                SettingsError(format!(
+                    "quantization: cannot read {entry:?}; expected ID:SCALE:ZERO-POINT, as in output0:0.00390625:-128"
+                ))
+            };
             // An id can have colons, as in TensorFlow's names.
             let mut parts = entry.rsplitn(3, ':').map(str::trim);
             let [Some(zero_point), Some(scale), Some(id)] =
@@ -58,10 +37,17 @@ impl QuantizationRules {
             };
             let scale: f32 = scale.parse().map_err(|_| malformed())?;
             let zero_point: i32 = zero_point.parse().map_err(|_| malformed())?;
-            let quantization = Quantization::new(scale, zero_point)
-                .ok_or_else(|| QuantizationError::Range { entry: entry.clone() })?;
+            let quantization = Quantization::new(scale, zero_point).ok_or_else(|| {
+                SettingsError(format!(
+                    "quantization: {entry:?} is out of range; expected a scale above 0 and a zero point from -{max} to \
+                     {max}",
+                    max = Quantization::MAX_ZERO_POINT
+                ))
+            })?;
             if rules.iter().any(|(known, _)| known == id) {
-                return Err(QuantizationError::Repeated { id: id.to_owned() });
+                return Err(SettingsError(format!(
+                    "quantization: there are two entries for tensor {id}; remove one"
+                )));
             }
             rules.push((id.to_owned(), quantization));
         }
@@ -72,7 +58,7 @@ impl QuantizationRules {
     ///
     /// # Errors
     /// If a rule has no tensor, or the tensor has another type.
-    pub fn check(&self, tensors: &[TensorView<'_>]) -> Result<(), QuantizationError> {
+    pub fn check(&self, tensors: &[TensorView<'_>]) -> Result<(), SettingsError> {
         for (id, quantization) in &self.0 {
             let zero_point = quantization.zero_point();
             let of_id = tensors.iter().filter(|tensor| tensor.id == id);
@@ -81,21 +67,18 @@ impl QuantizationRules {
             });
             let Some((element, zero_points)) = found else {
                 let all: Vec<String> = tensors.iter().map(ToString::to_string).collect();
-                return Err(QuantizationError::NoTensor {
-                    id: id.clone(),
-                    tensors: all.join(", "),
-                });
+                return Err(SettingsError(format!(
+                    "quantization: there is no tensor {id} of type i8 or u8; the buffer carries {}: correct the id, or \
+                     remove the entry",
+                    all.join(", ")
+                )));
             };
             if !zero_points.contains(&zero_point) {
                 let (least, greatest) = zero_points.into_inner();
-                let id = id.clone();
-                return Err(QuantizationError::ZeroPoint {
-                    id,
-                    element,
-                    zero_point,
-                    least,
-                    greatest,
-                });
+                return Err(SettingsError(format!(
+                    "quantization: the zero point {zero_point} of tensor {id} is not a number of type {element}; expected \
+                     {least} to {greatest}"
+                )));
             }
         }
         Ok(())

@@ -7,48 +7,46 @@
 use gst::glib;
 
 use super::yaml;
-
-/// An error in the text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::elements::nmsfilter) enum KeyError {
-    #[error("line {line}: expected [GROUP], KEY=VALUE or a comment with #, got {got:?}")]
-    Line { line: usize, got: String },
-    #[error("line {line}: expected GROUP: or, indented, KEY: VALUE, got {got:?}")]
-    Yaml { line: usize, got: String },
-    #[error("cannot be read as a key file: {0}")]
-    Format(String),
-    #[error("has no group [property]; expected a configuration of nvinfer")]
-    NoProperties,
-    #[error("line {line}: [{group}] {key}: expected {expected}, got {got:?}")]
-    Value { line: usize, group: String, key: String, expected: String, got: String },
-    #[error(
-        "line {line}: expected [class-attrs-all] or [class-attrs-N] with a class below {classes}, got [{group}]"
-    )]
-    Class { line: usize, group: String, classes: usize },
-}
+use crate::elements::nmsfilter::settings::SettingsError;
 
 /// The number of characters after which a text is cut in messages.
 const MAX_QUOTED: usize = 80;
 
 /// The groups and keys.
-pub(in crate::elements::nmsfilter) struct Keys {
+pub(super) struct Keys {
     file: glib::KeyFile,
     /// The text in the format of key files, in which lines are looked up.
     text: String,
 }
 
+/// A key of a group.
+#[derive(Clone, Copy)]
+pub(super) struct Key<'k> {
+    keys: &'k Keys,
+    group: &'k str,
+    name: &'k str,
+}
+
+/// The names of keys, and for each the function that sets a value of `T` to the key's.
+pub(super) type KeyTable<T> = [(&'static str, fn(&mut T, Key<'_>) -> Result<(), SettingsError>)];
+
 impl Keys {
     /// # Errors
     /// If the text is not in the format.
-    pub fn new(text: &str, is_yaml: bool) -> Result<Self, KeyError> {
+    pub fn new(text: &str, is_yaml: bool) -> Result<Self, SettingsError> {
         let text = if is_yaml { yaml::to_key_file(text)? } else { text.to_owned() };
         let file = glib::KeyFile::new();
         match file.load_from_data(&text, glib::KeyFileFlags::NONE) {
             Ok(()) => Ok(Self { file, text }),
-            Err(error) => Err(match malformed(&text) {
-                Some((line, got)) => KeyError::Line { line, got: quoted(got) },
-                None => KeyError::Format(error.message().to_owned()),
-            }),
+            Err(error) => Err(SettingsError(match malformed(&text) {
+                Some((line, got)) => {
+                    let got = quoted(got);
+                    format!(
+                        "line {line}: expected [GROUP], KEY=VALUE or a comment with #, got {got:?}"
+                    )
+                }
+                None => format!("cannot be read as a key file: {}", error.message()),
+            })),
         }
     }
 
@@ -81,77 +79,92 @@ impl Keys {
         found
     }
 
-    /// Returns the error for a key's value, with the text `expected`.
-    pub fn error(&self, group: &str, key: &str, expected: &str) -> KeyError {
-        KeyError::Value {
-            line: self.line(group, Some(key)),
-            group: group.to_owned(),
-            key: key.to_owned(),
-            expected: expected.to_owned(),
-            got: quoted(&self.file.value(group, key).unwrap_or_default()),
+    /// Sets the values that the keys of a group have in `table`. The last of equal keys counts.
+    ///
+    /// # Errors
+    /// If a value is invalid.
+    pub fn read<T>(
+        &self,
+        group: &str,
+        table: &KeyTable<T>,
+        into: &mut T,
+    ) -> Result<(), SettingsError> {
+        for name in &self.of(group) {
+            if let Some((_, set)) = table.iter().find(|(known, _)| known == name) {
+                set(into, Key { keys: self, group, name })?;
+            }
         }
+        Ok(())
+    }
+}
+
+impl Key<'_> {
+    /// Returns the error for the value, with the text `expected`.
+    fn error(&self, expected: &str) -> SettingsError {
+        let Self { keys, group, name } = self;
+        let line = keys.line(group, Some(name));
+        let got = quoted(&keys.file.value(group, name).unwrap_or_default());
+        SettingsError(format!("line {line}: [{group}] {name}: expected {expected}, got {got:?}"))
     }
 
     /// Reads a number for which `is_valid` is true. nvinfer stores it in single precision.
     pub fn number(
         &self,
-        group: &str,
-        key: &str,
         expected: &str,
         is_valid: impl Fn(f32) -> bool,
-    ) -> Result<f32, KeyError> {
-        let number = self.file.double(group, key).ok().map(|number| number as f32);
+    ) -> Result<f32, SettingsError> {
+        let number = self.keys.file.double(self.group, self.name).ok();
         number
+            .map(|number| number as f32)
             .filter(|number| number.is_finite() && is_valid(*number))
-            .ok_or_else(|| self.error(group, key, expected))
+            .ok_or_else(|| self.error(expected))
     }
 
     /// Reads a whole number in this range.
-    pub fn integer(
-        &self,
-        group: &str,
-        key: &str,
-        range: std::ops::RangeInclusive<i32>,
-    ) -> Result<u32, KeyError> {
-        let number = self.file.integer(group, key).ok().filter(|number| range.contains(number));
+    pub fn integer(&self, range: std::ops::RangeInclusive<i32>) -> Result<u32, SettingsError> {
+        let number = self.keys.file.integer(self.group, self.name).ok();
+        let number = number.filter(|number| range.contains(number));
         number.and_then(|number| u32::try_from(number).ok()).ok_or_else(|| {
-            let expected = match *range.end() {
+            self.error(&match *range.end() {
                 i32::MAX => format!("a whole number of at least {}", range.start()),
                 end => format!("a whole number from {} to {end}", range.start()),
-            };
-            self.error(group, key, &expected)
+            })
         })
     }
 
-    pub fn boolean(&self, group: &str, key: &str) -> Result<bool, KeyError> {
-        self.file.boolean(group, key).map_err(|_| self.error(group, key, "0 or 1"))
+    /// Reads a whole number of at least 0.
+    pub fn pixels(&self) -> Result<u32, SettingsError> {
+        self.integer(0..=i32::MAX)
     }
 
-    pub fn text(&self, group: &str, key: &str) -> Result<String, KeyError> {
-        let text = self.file.string(group, key).map_err(|_| self.error(group, key, "text"))?;
-        Ok(text.to_string())
+    pub fn boolean(&self) -> Result<bool, SettingsError> {
+        self.keys.file.boolean(self.group, self.name).map_err(|_| self.error("0 or 1"))
+    }
+
+    pub fn text(&self) -> Result<String, SettingsError> {
+        let text = self.keys.file.string(self.group, self.name);
+        text.map(|text| text.to_string()).map_err(|_| self.error("text"))
     }
 
     /// Reads a list of class numbers below `most`.
-    pub fn classes(&self, group: &str, key: &str, most: usize) -> Result<Vec<usize>, KeyError> {
-        let numbers = self.file.integer_list(group, key).ok();
+    pub fn classes<C: FromIterator<usize>>(&self, most: usize) -> Result<C, SettingsError> {
+        let numbers = self.keys.file.integer_list(self.group, self.name).ok();
         let classes = numbers.and_then(|numbers| {
             let class = |number: i32| usize::try_from(number).ok().filter(|&class| class < most);
             numbers.into_iter().map(class).collect()
         });
         classes.ok_or_else(|| {
-            let expected = format!("classes below {most} with semicolons between, as in 0;3");
-            self.error(group, key, &expected)
+            self.error(&format!("classes below {most} with semicolons between, as in 0;3"))
         })
     }
 
     /// Reads red, green, blue and alpha.
-    pub fn color(&self, group: &str, key: &str) -> Result<[f64; 4], KeyError> {
-        let numbers = self.file.double_list(group, key).unwrap_or_default();
+    pub fn color(&self) -> Result<[f64; 4], SettingsError> {
+        let numbers = self.keys.file.double_list(self.group, self.name).unwrap_or_default();
         let color = <[f64; 4]>::try_from(numbers).ok();
-        color.filter(|color| color.iter().all(|part| (0.0..=1.0).contains(part))).ok_or_else(|| {
-            self.error(group, key, "red, green, blue and alpha from 0 to 1, as in 0;1;1;0.7")
-        })
+        color
+            .filter(|color| color.iter().all(|part| (0.0..=1.0).contains(part)))
+            .ok_or_else(|| self.error("red, green, blue and alpha from 0 to 1, as in 0;1;1;0.7"))
     }
 }
 

@@ -4,45 +4,9 @@
 //! In: the groups and keys of a configuration. Out: a warning for each key that is a misspelling of one that is read, or in
 //! another group, with the name that was probably meant. nvinfer itself reports keys that it does not have.
 
-use super::PROPERTIES;
-use super::keys::Keys;
-
-/// The group of all classes, and the prefix of the groups of single classes, before a number.
-const ALL_CLASSES: &str = "class-attrs-all";
-const CLASS_PREFIX: &str = "class-attrs-";
-
-/// The keys of the group `[property]` that are read.
-const PROPERTY_KEYS: [&str; 12] = [
-    "cluster-mode",
-    "crop-objects-to-roi-boundary",
-    "enable-dbscan",
-    "filter-out-class-ids",
-    "gie-unique-id",
-    "is-classifier",
-    "labelfile-path",
-    "maintain-aspect-ratio",
-    "network-type",
-    "num-detected-classes",
-    "parse-bbox-func-name",
-    "symmetric-padding",
-];
-
-/// The keys of the groups of classes that are read.
-const CLASS_KEYS: [&str; 13] = [
-    "bg-color",
-    "border-color",
-    "detected-max-h",
-    "detected-max-w",
-    "detected-min-h",
-    "detected-min-w",
-    "nms-iou-threshold",
-    "post-cluster-threshold",
-    "pre-cluster-threshold",
-    "roi-bottom-offset",
-    "roi-top-offset",
-    "threshold",
-    "topk",
-];
+use super::attributes::CLASS_KEYS;
+use super::keys::{KeyTable, Keys};
+use super::{ALL_CLASSES, CLASS_PREFIX, PROPERTIES, PROPERTY_KEYS};
 
 /// Keys with at most so many edits are misspelled. nvinfer's own keys that are not read differ by more.
 const MAX_EDITS: usize = 2;
@@ -50,6 +14,7 @@ const MAX_EDITS: usize = 2;
 /// Returns warnings for misspelled and misplaced keys.
 pub(super) fn unknown(keys: &Keys) -> Vec<String> {
     let mut warnings = Vec::new();
+    let [properties, attributes] = [names(PROPERTY_KEYS), names(CLASS_KEYS)];
     for group in &keys.groups() {
         let is_of_classes = group.starts_with(CLASS_PREFIX);
         if !is_of_classes && group != PROPERTIES {
@@ -67,9 +32,9 @@ pub(super) fn unknown(keys: &Keys) -> Vec<String> {
             continue;
         }
         let (own, others, group_of_others) = if is_of_classes {
-            (&CLASS_KEYS[..], &PROPERTY_KEYS[..], PROPERTIES)
+            (&attributes, &properties, PROPERTIES)
         } else {
-            (&PROPERTY_KEYS[..], &CLASS_KEYS[..], ALL_CLASSES)
+            (&properties, &attributes, ALL_CLASSES)
         };
         for key in keys.of(group).iter().filter(|key| !own.contains(&key.as_str())) {
             let advice = if others.contains(&key.as_str()) {
@@ -86,6 +51,10 @@ pub(super) fn unknown(keys: &Keys) -> Vec<String> {
         }
     }
     warnings
+}
+
+fn names<T>(table: &KeyTable<T>) -> Vec<&'static str> {
+    table.iter().map(|(name, _)| *name).collect()
 }
 
 /// Returns the name that was probably meant: the one with the fewest edits, if they are at most `most` and a third of its

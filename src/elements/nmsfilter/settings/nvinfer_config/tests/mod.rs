@@ -15,7 +15,7 @@ fn parse(text: &str) -> NvinferConfig {
 /// The values of properties, with the names of the ones that were set.
 fn settings(config: NvinferConfig, set: &[&'static str]) -> Settings {
     let properties = Settings { was_set: set.iter().copied().collect(), ..Settings::default() };
-    Arc::new(config).apply(&properties)
+    properties.with_nvinfer(Some(&Arc::new(config)))
 }
 
 /// A configuration with the keys of DeepStream-Yolo's file for YOLOv8.
@@ -52,7 +52,7 @@ topk=300
 #[test]
 fn every_key_of_deepstream_yolo_that_concerns_objects_applies() {
     let config = parse(YOLOV8);
-    assert_eq!(config.warnings(&Settings::default()), [""; 0]);
+    assert_eq!(config.warnings(false), [""; 0]);
     assert_eq!(config.label_file.as_deref(), Some("labels.txt"));
     assert_eq!(config.all.topk, Some(300));
     let settings = settings(config, &[]);
@@ -77,7 +77,7 @@ fn properties_that_are_set_count_even_with_their_defaults() {
 fn the_defaults_are_those_of_nvinfer() {
     let config = parse("[property]\nnetwork-type=100\noutput-tensor-meta=1\n");
     assert_eq!(config.warnings, [""; 0]);
-    assert_eq!(config.all, Attributes::DEFAULT);
+    assert_eq!(config.all, Attributes::default());
     let settings = settings(config, &[]);
     assert_eq!((settings.scalars.thresholds.default, settings.scalars.iou_threshold), (0.2, 0.3));
     assert_eq!(settings.letterbox, NmsFilterLetterbox::Auto);
@@ -91,12 +91,12 @@ fn a_group_of_a_class_replaces_what_it_names_and_later_keys_count() {
          post-cluster-threshold=0.7\ndetected-max-h=40\nborder-color=0;1;0.5;1\n",
     );
     let of = config.of(2);
-    assert_eq!((of.topk, of.before, of.after), (Some(0), Some(0.6), Some(0.7)));
-    assert_eq!((of.min, of.max, of.roi), ([Some(0); 2], [Some(0), Some(40)], [Some(7), Some(0)]));
-    assert_eq!(of.border, Some([0.0, 1.0, 0.5, 1.0]));
+    assert_eq!((of.topk, of.has_threshold), (Some(0), true));
+    assert_eq!((of.min, of.max, of.roi), ([0; 2], [0, 40], [7, 0]));
+    assert_eq!(of.colors.border, [0.0, 1.0, 0.5, 1.0]);
     // Scores must be greater than 0.7.
-    assert_eq!(of.score_threshold(), Some(0.7f32.next_up()));
-    assert_eq!(config.of(1).score_threshold(), Some(0.5));
+    assert_eq!(of.score_threshold(), 0.7f32.next_up());
+    assert_eq!(config.of(1).score_threshold(), 0.5);
     assert_eq!(config.excluded, [4, 9].into());
 }
 
@@ -147,21 +147,20 @@ fn limits_that_exclude_all_sizes_are_a_warning_for_their_classes() {
 #[test]
 fn a_parser_whose_decoder_is_not_known_is_named_unless_the_decoder_is_set() {
     let config = parse("[property]\ncluster-mode=2\nparse-bbox-func-name=NvDsInferParseMine\n");
-    let [warning] = &config.warnings(&Settings::default())[..] else { panic!("one warning") };
+    let [warning] = &config.warnings(false)[..] else { panic!("one warning") };
     let expected = "nvinfer-config: parse-bbox-func-name=NvDsInferParseMine is not called";
     assert!(warning.starts_with(expected) && warning.ends_with("set decoder"), "{warning}");
-    let properties = Settings { was_set: ["decoder"].into(), ..Settings::default() };
-    assert_eq!(config.warnings(&properties), [""; 0]);
+    assert_eq!(config.warnings(true), [""; 0]);
     for known in [NO_OBJECTS, END_TO_END[0], END_TO_END[1]] {
         let config = parse(&format!("[property]\ncluster-mode=2\nparse-bbox-func-name={known}"));
-        assert_eq!(config.warnings(&Settings::default()), [""; 0], "{known}");
+        assert_eq!(config.warnings(false), [""; 0], "{known}");
     }
 }
 
 #[test]
 fn nvinfer_attaches_objects_of_its_own_if_it_parses_the_outputs() {
     let attaches =
-        |keys: &str| parse(&format!("[property]\ncluster-mode=2\n{keys}")).attaches_objects;
+        |keys: &str| parse(&format!("[property]\ncluster-mode=2\n{keys}")).attaches_objects();
     assert!(attaches("") && attaches("network-type=0") && attaches("network-type=3"));
     assert!(!attaches("network-type=100"));
     assert!(!attaches(&format!("parse-bbox-func-name={NO_OBJECTS}")));
@@ -180,10 +179,10 @@ fn without_opencv_nvinfer_replaces_its_first_clustering_by_suppression() {
     assert_eq!(parse(&other).of(1).topk, Some(7));
     // nmsfilter also replaces the work of nvinfer's parser.
     let none = text.replace("cluster-mode=0", "network-type=100\ncluster-mode=4");
-    assert!(parse(&none).suppresses_nothing);
+    assert!(parse(&none).suppresses_nothing());
     let nothing = format!("cluster-mode=4\nparse-bbox-func-name={NO_OBJECTS}");
     let config = parse(&text.replace("cluster-mode=0", &nothing));
-    assert_eq!((config.of(1).topk, config.suppresses_nothing), (Some(7), false));
+    assert_eq!((config.of(1).topk, config.suppresses_nothing()), (Some(7), false));
 }
 
 #[test]

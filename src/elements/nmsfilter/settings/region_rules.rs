@@ -5,8 +5,8 @@
 //! nvinfer applies the limits after suppression, so boxes outside of them still suppress others. The properties
 //! `min-size`, `max-size` and `class-sizes` exclude boxes before suppression.
 
-use super::NvinferConfig;
-use crate::elements::nmsfilter::settings::Settings;
+use super::Settings;
+use super::nvinfer_config::Attributes;
 use crate::output::Region;
 use nmsfilter_core::engine::ClassRule;
 
@@ -29,9 +29,8 @@ struct RegionLimits {
 }
 
 impl RegionLimits {
-    fn of(config: &NvinferConfig, class: Option<usize>, settings: &Settings) -> Self {
-        let attributes = class.map_or(config.all, |class| config.of(class));
-        let pixels = |of: [Option<u32>; 2]| of.map(|pixels| pixels.unwrap_or(0) as f32);
+    fn of(attributes: &Attributes, settings: &Settings) -> Self {
+        let pixels = |of: [u32; 2]| of.map(|pixels| pixels as f32);
         let unless = |name, of| if settings.was_set.contains(name) { [0.0; 2] } else { pixels(of) };
         Self {
             min: unless("min-size", attributes.min),
@@ -58,11 +57,11 @@ impl RegionRules {
     /// these replace the configuration's sizes.
     pub fn new(settings: &Settings, class_rules: &[ClassRule]) -> Self {
         let Some(config) = &settings.nvinfer else { return Self::default() };
-        let all = RegionLimits::of(config, None, settings);
+        let all = RegionLimits::of(&config.all, settings);
         let last = config.classes.keys().next_back().map_or(0, |last| last + 1);
         let count = last.max(class_rules.len());
         let of_class = |class| {
-            let limits = RegionLimits::of(config, Some(class), settings);
+            let limits = RegionLimits::of(config.of(class), settings);
             if class_rules.get(class).is_some_and(|rule| rule.sizes.is_some()) {
                 RegionLimits { min: [0.0; 2], max: [0.0; 2], ..limits }
             } else {
