@@ -69,7 +69,12 @@ impl LockedBatch<'_> {
         let list = self.list(self.0.batch, batch::FRAMES, "frames");
         let listed = list.clone().count();
         if count != listed {
-            return Err(DeepStreamError::FrameCount { count, listed, version: self.version() });
+            return Err(DeepStreamError::damaged(
+                self.version(),
+                format_args!(
+                    "batch has num_frames_in_batch={count}, but its list has {listed} frames"
+                ),
+            ));
         }
         Ok(list)
     }
@@ -161,14 +166,15 @@ impl LockedBatch<'_> {
             count += 1;
             if count > MAX_LIST {
                 link = std::ptr::null();
-                return Some(Err(DeepStreamError::Endless { what, version }));
+                let problem = format!("list of {what} has more than {MAX_LIST} entries");
+                return Some(Err(DeepStreamError::damaged(version, problem)));
             }
             // SAFETY: the link is not null, and the list does not change while the lock is held.
             let entry = unsafe { link.read() };
             link = entry.next;
             // SAFETY: the entries are of this kind, and exist while the lock is held.
             let data = NonNull::new(entry.data).map(|data| unsafe { Record::new(data) });
-            Some(data.ok_or(DeepStreamError::Null { what, version }))
+            Some(data.ok_or_else(|| DeepStreamError::null(version, what)))
         })
     }
 }

@@ -12,9 +12,10 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
+use super::DeepStreamError;
 use super::record::{Field, List};
 use super::region::RegionLayout;
-use super::structures::{StructureLayoutError, StructureSizes};
+use super::structures::StructureSizes;
 pub use super::version::Version;
 use nmsfilter_core::tensor::ElementType;
 
@@ -370,22 +371,30 @@ fn versions_with(has: fn(&&StructureLayout) -> bool) -> String {
 }
 
 impl StructureLayout {
+    /// Returns the layout of `version`, if it is known.
+    pub(super) fn find(version: Version) -> Option<&'static Self> {
+        LAYOUTS.iter().find(|layout| (layout.first..=layout.last).contains(&version))
+    }
+
     /// Returns the layout of `version`.
     ///
     /// # Errors
     /// If the layout of this version is unknown.
-    pub fn for_version(version: Version) -> Result<&'static Self, StructureLayoutError> {
-        LAYOUTS
-            .iter()
-            .find(|layout| (layout.first..=layout.last).contains(&version))
-            .ok_or(StructureLayoutError::Unknown { version })
+    pub fn for_version(version: Version) -> Result<&'static Self, DeepStreamError> {
+        Self::find(version).ok_or_else(|| {
+            DeepStreamError(format!(
+                "deepstream-version: this plugin knows the structures of versions {}, not of {version}; set it to a known \
+                 version with equal structures, or unset it to recognize the structures by their sizes",
+                known_versions()
+            ))
+        })
     }
 
     /// Parses the property `deepstream-version`; `None` if it is unset.
     ///
     /// # Errors
     /// If the text is not a version, or if the layout of this version is unknown.
-    pub fn parse_version(text: Option<&str>) -> Result<Option<Version>, StructureLayoutError> {
+    pub fn parse_version(text: Option<&str>) -> Result<Option<Version>, DeepStreamError> {
         let version = text.map(str::parse).transpose()?;
         version.map(|version| Self::for_version(version).map(|_| version)).transpose()
     }

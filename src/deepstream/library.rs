@@ -15,6 +15,7 @@ use std::path::Path;
 
 use libloading::Library as SharedLibrary;
 
+use super::DeepStreamError;
 use super::layout::{Version, known_versions};
 
 /// The library folder of an installed DeepStream.
@@ -26,39 +27,6 @@ const META: &str = "libnvds_meta.so";
 /// The libraries that may contain `nvds_version`. In 9.1 the last one does, which needs TensorRT; in a process that
 /// uses nvinfer, TensorRT is loaded.
 const VERSION: [&str; 3] = [META, GST_META, "libnvds_utils.so"];
-
-/// The reason why DeepStream's functions cannot be called.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DeepStreamLibraryError {
-    /// A library cannot be opened.
-    #[error(
-        "DeepStream's library {name} cannot be opened: {problem}; install DeepStream, or add the folder of \
-         its libraries ({FOLDER}) to LD_LIBRARY_PATH"
-    )]
-    Missing {
-        /// The name of the library.
-        name: &'static str,
-        /// The dynamic loader's error message.
-        problem: String,
-    },
-    /// A library lacks a function.
-    #[error(
-        "DeepStream's library {name} has no function {function}; use DeepStream {}",
-        known_versions()
-    )]
-    NoFunction {
-        /// The name of the library.
-        name: &'static str,
-        /// The name of the function.
-        function: &'static str,
-    },
-    /// No library reports the version, and the sizes of the structures do not identify it.
-    #[error(
-        "none of DeepStream's libraries has the function nvds_version, and the sizes of the structures do not \
-         identify the version; set deepstream-version to the installed version"
-    )]
-    NoVersion,
-}
 
 /// `NvDsBatchMeta *`, `NvDsFrameMeta *`, `NvDsObjectMeta *` or `NvDsUserMeta *`.
 type Meta = *mut c_void;
@@ -86,14 +54,19 @@ impl DeepStreamLibraries {
     ///
     /// # Errors
     /// If a library cannot be opened or lacks a function.
-    pub fn open() -> Result<Self, DeepStreamLibraryError> {
+    pub fn open() -> Result<Self, DeepStreamError> {
         let [gst_meta, meta] = [(open(GST_META)?, GST_META), (open(META)?, META)];
         macro_rules! function {
             ($library:ident, $function:ident) => {{
                 let ((library, name), function) = (&$library, stringify!($function));
                 // SAFETY: the field has the type that the function has in DeepStream's headers.
                 let symbol = unsafe { library.get(function.as_bytes()) };
-                *symbol.map_err(|_| DeepStreamLibraryError::NoFunction { name, function })?
+                *symbol.map_err(|_| {
+                    DeepStreamError(format!(
+                        "DeepStream's library {name} has no function {function}; use DeepStream {}",
+                        known_versions()
+                    ))
+                })?
             }};
         }
         // SAFETY: as above. The function is `GType nvds_meta_api_get_type (void)`.
@@ -121,7 +94,7 @@ impl DeepStreamLibraries {
 }
 
 /// Opens the library with this name.
-fn open(name: &'static str) -> Result<SharedLibrary, DeepStreamLibraryError> {
+fn open(name: &'static str) -> Result<SharedLibrary, DeepStreamError> {
     // SAFETY: DeepStream's elements, which attached the metadata, use these libraries, so their initializers have
     // run anyway.
     unsafe {
@@ -130,7 +103,10 @@ fn open(name: &'static str) -> Result<SharedLibrary, DeepStreamLibraryError> {
             .map_err(|error| {
                 // The text of the error is just "dlopen failed"; its source contains the reason.
                 let problem = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-                DeepStreamLibraryError::Missing { name, problem }
+                DeepStreamError(format!(
+                    "DeepStream's library {name} cannot be opened: {problem}; install DeepStream, or add the folder of its \
+                     libraries ({FOLDER}) to LD_LIBRARY_PATH"
+                ))
             })
     }
 }

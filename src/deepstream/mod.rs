@@ -28,67 +28,42 @@ mod tensor;
 mod version;
 
 use std::ffi::c_void;
+use std::fmt::Display;
 use std::ptr::NonNull;
 
 use gst::glib;
 use gst::glib::translate::IntoGlib;
 use once_cell::sync::OnceCell;
 
-use batch::MAX_LIST;
 pub use batch::{BatchMeta, FrameMeta, LockedBatch};
 pub use found_object::{FoundMask, FoundObject, ObjectMeta};
 use layout::{BATCH_META, META_TAG, Version, base};
-use library::{DeepStreamLibraries, DeepStreamLibraryError};
+use library::DeepStreamLibraries;
 pub use object::{NewObject, ObjectColors, ObjectMask};
 use record::Record;
 pub use region::{RegionMeta, RegionScaling};
-use structures::{StructureLayoutError, StructureSizes, Structures};
+use structures::{StructureSizes, Structures};
 pub use surface::{FrameCaps, NVMM, Surfaces};
 pub use tensor::{LayerMeta, NetworkInfo, TensorMeta};
 
-/// The reason why DeepStream's metadata cannot be used.
+/// The reason why DeepStream's libraries or metadata cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages are the documentation")]
-pub enum DeepStreamError {
-    #[error(transparent)]
-    Library(#[from] DeepStreamLibraryError),
-    #[error(transparent)]
-    Layout(#[from] StructureLayoutError),
-    #[error(
-        "DeepStream's batch has no {name}, so the sizes of its structures are unknown; the metadata is damaged, or \
-         comes from a version with other structures: use DeepStream {}, or correct the element upstream",
-        layout::known_versions()
-    )]
-    Pool { name: &'static str },
-    #[error(
-        "DeepStream's batch has num_frames_in_batch={count}, but its list has {listed} frames; the metadata is \
-         damaged, or comes from another version than {version}: correct deepstream-version, or the element upstream"
-    )]
-    FrameCount { count: usize, listed: usize, version: Version },
-    #[error(
-        "DeepStream's metadata has a null pointer where {what} is expected; it is damaged, or comes from another \
-         version than {version}: correct deepstream-version, or the element upstream"
-    )]
-    Null { what: &'static str, version: Version },
-    #[error(
-        "DeepStream's list of {what} has more than {MAX_LIST} entries; it is damaged, or comes from another version \
-         than {version}: correct deepstream-version, or the element upstream"
-    )]
-    Endless { what: &'static str, version: Version },
-    #[error(
-        "DeepStream's tensors of a frame have {count} output layers; expected at most {most}; the metadata is \
-         damaged, or comes from another version than {version}: correct deepstream-version, or the element upstream"
-    )]
-    Layers { count: usize, most: usize, version: Version },
-    #[error(
-        "DeepStream's regions of interest have {bytes} bytes; expected a multiple of {size}; the metadata is damaged, or \
-         comes from another version than {version}: correct deepstream-version, or the element upstream"
-    )]
-    Regions { bytes: usize, size: usize, version: Version },
-    #[error(
-        "DeepStream has no room for another object: nvds_acquire_obj_meta_from_pool returned null"
-    )]
-    NoObject,
+#[error("{0}")]
+pub struct DeepStreamError(pub(crate) String);
+
+impl DeepStreamError {
+    /// The metadata, read as that of `version`, has a `problem`.
+    fn damaged(version: Version, problem: impl Display) -> Self {
+        Self(format!(
+            "DeepStream's {problem}; the metadata is damaged, or comes from another version than {version}: correct \
+             deepstream-version, or the element upstream"
+        ))
+    }
+
+    /// There is a null pointer in the place of `what`.
+    fn null(version: Version, what: &str) -> Self {
+        Self::damaged(version, format_args!("metadata has a null pointer where {what} is expected"))
+    }
 }
 
 /// Returns whether `buffer` has DeepStream metadata. Opens no library.

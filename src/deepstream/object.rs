@@ -94,7 +94,12 @@ impl LockedBatch<'_> {
         // Its text is allocated with g_malloc, as DeepStream expects, and the font's name is static.
         unsafe {
             let added = (library.nvds_acquire_obj_meta_from_pool)(self.0.batch.as_ptr());
-            let added = NonNull::new(added).ok_or(DeepStreamError::NoObject)?;
+            let added = NonNull::new(added).ok_or_else(|| {
+                DeepStreamError(
+                    "DeepStream has no room for another object: nvds_acquire_obj_meta_from_pool returned null"
+                        .into(),
+                )
+            })?;
             let added: ObjectMeta<'_> = Record::new(added);
             added.write(object::COMPONENT_ID, new.component_id);
             added.write(object::CLASS, new.class);

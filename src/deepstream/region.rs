@@ -80,14 +80,20 @@ impl LockedBatch<'_> {
             if type_of(meta) != layout.batch_meta {
                 continue;
             }
-            let what = "a GstNvDsPreProcessBatchMeta";
             let data = NonNull::new(meta.read(user::DATA));
-            let data = data.ok_or(DeepStreamError::Null { what, version })?;
+            let data =
+                data.ok_or_else(|| DeepStreamError::null(version, "a GstNvDsPreProcessBatchMeta"))?;
             // SAFETY: metadata of this type has a vector there.
             let [begin, end]: [usize; 2] = unsafe { data.byte_add(REGIONS).cast().read() };
             let bytes = end.wrapping_sub(begin);
             if end < begin || bytes % layout.size != 0 || bytes / layout.size > MAX_LIST {
-                return Err(DeepStreamError::Regions { bytes, size: layout.size, version });
+                return Err(DeepStreamError::damaged(
+                    version,
+                    format_args!(
+                        "regions of interest have {bytes} bytes; expected a multiple of {}",
+                        layout.size
+                    ),
+                ));
             }
             let first = NonNull::new(std::ptr::with_exposed_provenance_mut::<c_void>(begin));
             let Some(first) = first.filter(|_| bytes > 0) else { continue };

@@ -17,7 +17,6 @@ use super::layout::{
     FRAME_META, LAYOUTS, OBJECT_META, StructureLayout, USER_META, Version, batch, known_versions,
     pool,
 };
-use super::library::DeepStreamLibraryError;
 use super::record::Record;
 
 /// The sizes of the structures in a batch's pools, in bytes.
@@ -51,7 +50,14 @@ impl StructureSizes {
             let found: Option<Record<'_, pool::S>> =
                 found.map(|found| unsafe { Record::new(found) });
             let found = found.filter(|found| found.read(pool::TYPE) == meta_type);
-            found.map(|it| it.read(pool::ELEMENT_SIZE)).ok_or(DeepStreamError::Pool { name })
+            found.map(|it| it.read(pool::ELEMENT_SIZE)).ok_or_else(|| {
+                DeepStreamError(format!(
+                    "DeepStream's batch has no {name}, so the sizes of its structures are unknown; the metadata is \
+                     damaged, or comes from a version with other structures: use DeepStream {}, or correct the element \
+                     upstream",
+                    known_versions()
+                ))
+            })
         };
         Ok(Self {
             object: size("obj_meta_pool", batch::OBJECT_POOL, OBJECT_META)?,
@@ -59,52 +65,6 @@ impl StructureSizes {
             user: size("user_meta_pool", batch::USER_POOL, USER_META)?,
         })
     }
-}
-
-/// The reason why no layout can be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StructureLayoutError {
-    /// The layout of this version is unknown.
-    #[error(
-        "deepstream-version: this plugin knows the structures of versions {}, not of {version}; set it to a \
-         known version with equal structures, or unset it to recognize the structures by their sizes",
-        known_versions()
-    )]
-    Unknown {
-        /// The version.
-        version: Version,
-    },
-    /// The structures do not have the sizes of their version.
-    #[error(
-        "the structures of DeepStream {version} have other sizes than expected; expected {expected}, got {found} \
-         bytes; {}", advice(*.found)
-    )]
-    Sizes {
-        /// The version.
-        version: Version,
-        /// The sizes in the batch's pools.
-        found: StructureSizes,
-        /// The sizes in the layout of the version.
-        expected: StructureSizes,
-    },
-    /// The version is unknown, and no known layout has these sizes.
-    #[error(
-        "DeepStream {version} is unknown, and no known version ({}) has structures of these sizes: {found} \
-         bytes; use one of the known versions",
-        known_versions()
-    )]
-    UnknownSizes {
-        /// The version.
-        version: Version,
-        /// The sizes in the batch's pools.
-        found: StructureSizes,
-    },
-    /// The text is not a version.
-    #[error("deepstream-version: expected a version such as 7.1, got {text:?}")]
-    NotAVersion {
-        /// The text.
-        text: String,
-    },
 }
 
 /// Says what to do about structures with these sizes.
@@ -158,22 +118,36 @@ impl Structures {
         let mut same = LAYOUTS.iter().filter(|layout| layout.sizes == found);
         let Some(version) = version else {
             let (Some(layout), None) = (same.next(), same.next()) else {
-                return Err(DeepStreamLibraryError::NoVersion.into());
+                return Err(DeepStreamError(
+                    "none of DeepStream's libraries has the function nvds_version, and the sizes of the structures do not \
+                     identify the version; set deepstream-version to the installed version"
+                        .into(),
+                ));
             };
             let assumption = Some(Assumption::NoVersion);
             return Ok(Self { layout, version: layout.last, assumption });
         };
-        if let Ok(layout) = StructureLayout::for_version(version) {
+        if let Some(layout) = StructureLayout::find(version) {
             return if layout.sizes == found {
                 Ok(Self { layout, version, assumption: None })
             } else {
-                let expected = layout.sizes;
-                Err(StructureLayoutError::Sizes { version, found, expected }.into())
+                Err(DeepStreamError(format!(
+                    "the structures of DeepStream {version} have other sizes than expected; expected {}, got {found} bytes; \
+                     {}",
+                    layout.sizes,
+                    advice(found)
+                )))
             };
         }
         let first = same.clone().next();
         let layout = same.rfind(|layout| layout.first <= version).or(first);
-        let layout = layout.ok_or(StructureLayoutError::UnknownSizes { version, found })?;
+        let layout = layout.ok_or_else(|| {
+            DeepStreamError(format!(
+                "DeepStream {version} is unknown, and no known version ({}) has structures of these sizes: {found} bytes; \
+                 use one of the known versions",
+                known_versions()
+            ))
+        })?;
         Ok(Self { layout, version, assumption: Some(Assumption::UnknownVersion) })
     }
 }

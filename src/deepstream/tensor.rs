@@ -65,7 +65,7 @@ impl LockedBatch<'_> {
             };
             (type_of(user) == TENSOR_OUTPUT_META).then(|| {
                 let data = NonNull::new(user.read(user::DATA))
-                    .ok_or(DeepStreamError::Null { what: "an NvDsInferTensorMeta", version })?;
+                    .ok_or_else(|| DeepStreamError::null(version, "an NvDsInferTensorMeta"))?;
                 // SAFETY: that is the data of user metadata of this type.
                 Ok(TensorMeta { user, tensor: unsafe { Record::new(data) } })
             })
@@ -184,14 +184,17 @@ impl LockedBatch<'_> {
         let [host, device] = [tensor::HOST, tensor::DEVICE].map(|field| record.read(field));
         let version = self.version();
         if count > MAX_LAYERS {
-            return Err(DeepStreamError::Layers { count, most: MAX_LAYERS, version });
+            return Err(DeepStreamError::damaged(
+                version,
+                format_args!(
+                    "tensors of a frame have {count} output layers; expected at most {MAX_LAYERS}"
+                ),
+            ));
         }
         let first = match NonNull::new(record.read(tensor::LAYERS)) {
             Some(layers) => layers,
             None if count == 0 => NonNull::dangling(),
-            None => {
-                return Err(DeepStreamError::Null { what: "an array of layers", version });
-            }
+            None => return Err(DeepStreamError::null(version, "an array of layers")),
         };
         Ok((0..count).map(move |index| {
             // SAFETY: each array has `count` entries, unless the pointer to it is null.

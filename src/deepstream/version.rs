@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::structures::StructureLayoutError;
+use super::DeepStreamError;
 
 /// A version of DeepStream without its third number: 6.1.1 has the structures of 6.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,16 +36,18 @@ impl fmt::Display for Version {
 }
 
 impl FromStr for Version {
-    type Err = StructureLayoutError;
+    type Err = DeepStreamError;
 
     /// Parses text such as `7.1` or `6.1.1`.
-    fn from_str(text: &str) -> Result<Self, StructureLayoutError> {
+    fn from_str(text: &str) -> Result<Self, DeepStreamError> {
         let mut numbers = text.split('.').map(str::parse::<u32>);
         match [numbers.next(), numbers.next(), numbers.next(), numbers.next()] {
             [Some(Ok(major)), Some(Ok(minor)), None | Some(Ok(_)), None] => {
                 Ok(Self { major, minor })
             }
-            _ => Err(StructureLayoutError::NotAVersion { text: text.to_owned() }),
+            _ => Err(DeepStreamError(format!(
+                "deepstream-version: expected a version such as 7.1, got {text:?}"
+            ))),
         }
     }
 }

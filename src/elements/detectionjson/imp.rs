@@ -12,7 +12,7 @@ use gst_base::subclass::prelude::*;
 use gst_video::VideoMeta;
 use serde_json::value::RawValue;
 
-use super::settings::{Settings, SettingsError};
+use super::settings::Settings;
 use super::undecoded;
 use super::upstream::Files;
 use crate::deepstream::layout::StructureLayout;
@@ -71,12 +71,11 @@ enum FrameError {
 }
 
 impl State {
-    fn new(settings: Settings) -> Result<Self, SettingsError> {
+    fn new(settings: Settings) -> Result<Self, gst::ErrorMessage> {
+        let version = StructureLayout::parse_version(settings.deepstream_version.as_deref());
         Ok(Self {
-            tags: settings.tags()?,
-            detections: Detections::new(StructureLayout::parse_version(
-                settings.deepstream_version.as_deref(),
-            )?),
+            tags: settings.tags().map_err(wrong_settings)?,
+            detections: Detections::new(version.map_err(wrong_settings)?),
             source: settings.source,
             add_empty_results: settings.add_empty_results,
             ..Self::default()
@@ -198,7 +197,7 @@ impl BaseTransformImpl for DetectionJson {
 
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = lock(&self.settings).clone();
-        *lock(&self.state) = Some(State::new(settings).map_err(wrong_settings)?);
+        *lock(&self.state) = Some(State::new(settings)?);
         Ok(())
     }
 

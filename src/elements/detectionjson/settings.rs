@@ -3,7 +3,6 @@
 
 use serde_json::value::RawValue;
 
-use crate::deepstream::structures::StructureLayoutError;
 use crate::settings;
 
 settings! {
@@ -22,33 +21,28 @@ pub(super) struct Settings {
 }
 }
 
-/// The reason why a property's value cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum SettingsError {
-    #[error("tags: expected a JSON object, such as {{\"camera\":\"north\"}}, got {text:?}: {why}")]
-    Tags { text: String, why: String },
-    #[error(transparent)]
-    DeepStream(#[from] StructureLayoutError),
-}
-
 impl Settings {
     /// Returns the tags as a single line; `None` if they are unset or empty.
     ///
     /// # Errors
     /// If the tags are not a JSON object.
-    pub fn tags(&self) -> Result<Option<Box<RawValue>>, SettingsError> {
+    pub fn tags(&self) -> Result<Option<Box<RawValue>>, String> {
         let Some(text) = self.tags.as_ref().filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
-        let wrong = |why: String| SettingsError::Tags { text: text.clone(), why };
+        let wrong = |why: &str| {
+            format!(
+                "tags: expected a JSON object, such as {{\"camera\":\"north\"}}, got {text:?}: {why}"
+            )
+        };
         // In JSON, line feeds can only occur between tokens, so they may be replaced by spaces.
         let line = text.trim().replace(['\n', '\r'], " ");
         let tags = RawValue::from_string(line)
-            .map_err(|error| wrong(format!("it is not valid JSON ({error})")))?;
+            .map_err(|error| wrong(&format!("it is not valid JSON ({error})")))?;
         if tags.get().starts_with('{') {
             Ok(Some(tags))
         } else {
-            Err(wrong("it is JSON of another type".to_owned()))
+            Err(wrong("it is JSON of another type"))
         }
     }
 }
