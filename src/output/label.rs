@@ -10,8 +10,8 @@ use gst::glib;
 
 use super::KeypointLayout;
 use super::detection_template::DetectionTemplate;
-use super::label_file::{self, FileLabels, FormError};
-use crate::file::{self, FileError};
+use super::label_file::{self, FileLabels};
+use crate::file;
 use nmsfilter_core::decoder::{Choice, Decoder};
 
 /// The maximum size of a label file in bytes: 64 for each of
@@ -21,25 +21,10 @@ const MAX_FILE_SIZE: u64 = 4 << 20;
 /// The reason why labels cannot be read: the file is missing, is not a regular file, is too large, is not UTF-8, or
 /// has no label.
 #[derive(Debug, thiserror::Error)]
-#[error("the label file {path:?} {cause}")]
+#[error("the label file {path:?} {problem}")]
 pub struct LabelError {
     path: PathBuf,
-    cause: Cause,
-}
-
-#[derive(Debug, thiserror::Error)]
-enum Cause {
-    #[error(transparent)]
-    File(#[from] FileError),
-    #[error(
-        "{0}; expected one label per line, lines such as 4: person with the numbers of classes, or a list or dictionary of \
-         labels in JSON"
-    )]
-    Form(#[from] FormError),
-    #[error(
-        "has no label; expected one label per line; unset label-file to use the model's labels"
-    )]
-    Empty,
+    problem: String,
 }
 
 /// The names of classes. They come from the label file or, without one, from the tensors' model. A class that has
@@ -114,15 +99,21 @@ impl Labels {
     /// Reads a file whose text `parse` reads.
     fn read(
         path: &Path,
-        parse: impl FnOnce(&str) -> Result<FileLabels, FormError>,
+        parse: impl FnOnce(&str) -> Result<FileLabels, String>,
     ) -> Result<Self, LabelError> {
-        let read = || -> Result<FileLabels, Cause> {
-            let labels = parse(&file::read_text(path, MAX_FILE_SIZE)?)?;
-            let is_empty = labels.names.iter().all(String::is_empty);
-            if is_empty { Err(Cause::Empty) } else { Ok(labels) }
-        };
-        let FileLabels { names, are_numbered } =
-            read().map_err(|cause| LabelError { path: path.to_owned(), cause })?;
+        let error = |problem: String| LabelError { path: path.to_owned(), problem };
+        let text =
+            file::read_text(path, MAX_FILE_SIZE).map_err(|cause| error(cause.to_string()))?;
+        let FileLabels { names, are_numbered } = parse(&text).map_err(|form| {
+            error(format!(
+                "{form}; expected one label per line, lines such as 4: person with the numbers of classes, or a list or \
+                 dictionary of labels in JSON"
+            ))
+        })?;
+        if names.iter().all(String::is_empty) {
+            let text = "has no label; expected one label per line; unset label-file to use the model's labels";
+            return Err(error(text.into()));
+        }
         Ok(Self { names, are_numbered, from_file: true, ..Self::default() })
     }
 

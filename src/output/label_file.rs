@@ -18,38 +18,6 @@ use std::ops::RangeInclusive;
 use nmsfilter_core::decoder::MAX_CLASSES;
 use nmsfilter_core::signature::parse_names;
 
-/// The form of a file that is not read.
-#[derive(Debug, PartialEq, thiserror::Error)]
-pub(super) enum FormError {
-    #[error("is neither a list of names nor a dictionary of class numbers and names")]
-    Data,
-    #[error("is YAML or a program: line {0} is {1:?}")]
-    Key(usize, String),
-    #[error("is a list of YAML: each line begins with \"- \"")]
-    YamlList,
-    #[error("is a label map of protocol buffers: line {0} is {1:?}")]
-    LabelMap(usize, String),
-    #[error(
-        "is one line with {0:?} between names (a single label with this character: [\"a{0} b\"])"
-    )]
-    OneLine(char),
-    #[error("is a table: each line has {1} times {0:?}")]
-    Table(char, usize),
-    #[error("has lines with a number after the name, such as {0:?}")]
-    NumberLast(String),
-    #[error("has numbered lines after the line {0:?}; remove this line")]
-    Header(String),
-    #[error(
-        "has lines that begin with numbers which may be class numbers or parts of labels, such as {0:?}; write a \
-         colon after class numbers (3: red), or class numbers before labels (0: 3 red)"
-    )]
-    Unclear(String),
-    #[error("has class numbers that do not ascend, at {0:?}")]
-    NotAscending(String),
-    #[error("has the class number {0}; expected a number below {MAX_CLASSES}")]
-    Number(usize),
-}
-
 /// The labels of a file.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct FileLabels {
@@ -62,32 +30,35 @@ pub(super) struct FileLabels {
 /// Returns the labels of a file with this text.
 ///
 /// # Errors
-/// If the file has a form that is not read.
-pub(super) fn parse(text: &str) -> Result<FileLabels, FormError> {
+/// If the file has a form that is not read. The error names the form.
+pub(super) fn parse(text: &str) -> Result<FileLabels, String> {
     if let Some(names) = parse_names(text) {
         let names = names.iter().map(|name| name.trim().to_owned()).collect();
         return Ok(FileLabels { names, are_numbered: text.trim_start().starts_with('{') });
     }
     if is_data(text) {
-        return Err(FormError::Data);
+        return Err("is neither a list of names nor a dictionary of class numbers and names".into());
     }
     let all = text.trim_end().lines();
     let lines: Vec<&str> = all.clone().map(str::trim).filter(|line| !line.is_empty()).collect();
     for (number, line) in (1..).zip(all.clone()) {
         if is_key(line) {
-            return Err(FormError::Key(number, shortened(line)));
+            return Err(format!("is YAML or a program: line {number} is {:?}", shortened(line)));
         }
         if is_item(line.trim()) {
-            return Err(FormError::LabelMap(number, shortened(line)));
+            let line = shortened(line);
+            return Err(format!("is a label map of protocol buffers: line {number} is {line:?}"));
         }
     }
     if lines.iter().all(|line| line.starts_with("- ")) && !lines.is_empty() {
-        return Err(FormError::YamlList);
+        return Err("is a list of YAML: each line begins with \"- \"".into());
     }
     if let [line] = lines[..]
         && let Some(separator) = [';', ','].into_iter().find(|it| line.contains(*it))
     {
-        return Err(FormError::OneLine(separator));
+        return Err(format!(
+            "is one line with {separator:?} between names (a single label with this character: [\"a{separator} b\"])"
+        ));
     }
     if let Some(names) = numbered(&lines)? {
         return Ok(FileLabels { names, are_numbered: true });
@@ -157,13 +128,14 @@ impl<'a> Numbered<'a> {
 }
 
 /// Returns the labels of lines that are all numbered; `None` if they are not.
-fn numbered(lines: &[&str]) -> Result<Option<Vec<String>>, FormError> {
+fn numbered(lines: &[&str]) -> Result<Option<Vec<String>>, String> {
     let found: Option<Vec<Numbered<'_>>> = lines.iter().map(|line| Numbered::of(line)).collect();
     let Some(found) = found.filter(|found| !found.is_empty()) else { return Ok(None) };
     let are_set_apart = found.iter().all(|it| it.is_set_apart);
     let descent = found.windows(2).position(|pair| pair[0].class >= pair[1].class);
     if let Some(index) = descent {
-        let error = FormError::NotAscending(shortened(lines[index + 1]));
+        let line = shortened(lines[index + 1]);
+        let error = format!("has class numbers that do not ascend, at {line:?}");
         return if are_set_apart { Err(error) } else { Ok(None) };
     }
     let (first, last) = (found[0].class, found[found.len() - 1].class);
@@ -177,11 +149,15 @@ fn numbered(lines: &[&str]) -> Result<Option<Vec<String>>, FormError> {
         }
         let is_gapless = last - first + 1 == found.len();
         if first > 1 || first == 1 && !is_gapless && labels.len() < found.len() {
-            return Err(FormError::Unclear(shortened(lines[0])));
+            return Err(format!(
+                "has lines that begin with numbers which may be class numbers or parts of labels, such as {:?}; write a \
+                 colon after class numbers (3: red), or class numbers before labels (0: 3 red)",
+                shortened(lines[0])
+            ));
         }
     }
     if last >= MAX_CLASSES {
-        return Err(FormError::Number(last));
+        return Err(format!("has the class number {last}; expected a number below {MAX_CLASSES}"));
     }
     let mut names = vec![String::new(); last + 1];
     for Numbered { class, label, .. } in found {
@@ -191,7 +167,7 @@ fn numbered(lines: &[&str]) -> Result<Option<Vec<String>>, FormError> {
 }
 
 /// Returns the form of lines that are not labels: tables, lines that end with a number, and numbered lines with a header.
-fn unread(lines: &[&str]) -> Option<FormError> {
+fn unread(lines: &[&str]) -> Option<String> {
     /// From here on, lines that end with consecutive numbers are no accident.
     const MIN_LINES: usize = 3;
     let (&first, rest) = lines.split_first()?;
@@ -211,14 +187,15 @@ fn unread(lines: &[&str]) -> Option<FormError> {
             _ => (0..=count).any(has_numbers),
         };
         if count > 0 && is_even && is_table {
-            return Some(FormError::Table(separator, count));
+            return Some(format!("is a table: each line has {count} times {separator:?}"));
         }
     }
     if rest.len() > 1
         && Numbered::of(first).is_none()
         && numbered(rest).is_ok_and(|names| names.is_some_and(|names| is_from(&names, 0..=1)))
     {
-        return Some(FormError::Header(shortened(first)));
+        let header = shortened(first);
+        return Some(format!("has numbered lines after the line {header:?}; remove this line"));
     }
     let last = |line: &&str| {
         let (name, number) = line.rsplit_once([' ', ':', '='])?;
@@ -228,7 +205,8 @@ fn unread(lines: &[&str]) -> Option<FormError> {
     let is_consecutive = found.windows(2).all(|pair| pair[0].1.checked_add(1) == Some(pair[1].1));
     let has_names = found.iter().any(|(name, _)| *name != found[0].0);
     let is_listed = found.len() >= MIN_LINES && found[0].1 <= 1;
-    (is_listed && is_consecutive && has_names).then(|| FormError::NumberLast(shortened(first)))
+    (is_listed && is_consecutive && has_names)
+        .then(|| format!("has lines with a number after the name, such as {:?}", shortened(first)))
 }
 
 /// True if the first class with a label is in this range.
