@@ -14,72 +14,10 @@ pub(super) const PLANES: usize = gst_video::ffi::GST_VIDEO_MAX_PLANES as usize;
 /// Stands for an unknown number of bytes: some elements use memory whose size only they know.
 pub(super) const UNKNOWN: usize = usize::MAX;
 
-/// A frame whose memory or metadata does not match its caps.
+/// The memory or the metadata of a frame does not match its caps.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum FrameError {
-    /// A plane extends past the end of its memory.
-    #[error(
-        "plane {plane} of the frame has {available} bytes from its first row on and a stride of {stride}; expected \
-         {rows} rows of {row_bytes} bytes: correct the element upstream, which attaches a wrong GstVideoMeta"
-    )]
-    Plane {
-        /// The plane's index.
-        plane: usize,
-        /// The number of bytes from the plane's first row to the end of the memory.
-        available: usize,
-        /// The stride in the frame's metadata.
-        stride: i32,
-        /// The number of rows in a frame with these caps.
-        rows: usize,
-        /// The number of bytes per row.
-        row_bytes: usize,
-    },
-    /// A stride is negative.
-    #[error(
-        "plane {plane} of the frame has a stride of {stride}, so its rows are in reverse order; expected a positive \
-         stride: put videoconvert with another format before this element"
-    )]
-    Reversed {
-        /// The plane's index.
-        plane: usize,
-        /// The stride in the frame's metadata.
-        stride: i32,
-    },
-    /// The metadata and the format have different numbers of planes.
-    #[error(
-        "the GstVideoMeta of the frame has {found} planes; {format} has {expected}: correct the element upstream"
-    )]
-    Planes {
-        /// The number of planes in the metadata.
-        found: u32,
-        /// The format in the caps.
-        format: VideoFormat,
-        /// The number of planes of the format.
-        expected: u32,
-    },
-    /// The metadata describes a frame of another format, or a smaller frame.
-    #[error(
-        "the GstVideoMeta of the frame is for {found} of {}x{}; the caps have {format} of {}x{}: \
-         put videoconvert before this element, or correct the element upstream",
-        found_size[0], found_size[1], size[0], size[1]
-    )]
-    Caps {
-        /// The format in the metadata.
-        found: VideoFormat,
-        /// The size in the metadata.
-        found_size: [u32; 2],
-        /// The format in the caps.
-        format: VideoFormat,
-        /// The size in the caps.
-        size: [u32; 2],
-    },
-    /// The frame's memory cannot be mapped.
-    #[error(
-        "the frame cannot be mapped: its memory has fewer bytes than its caps or its GstVideoMeta need, or the CPU \
-         cannot access it"
-    )]
-    Map,
-}
+#[error("{0}")]
+pub struct FrameError(pub(super) String);
 
 /// The size of a plane, for frames with given caps.
 #[derive(Clone, Copy, Debug, Default)]
@@ -167,12 +105,19 @@ impl FrameLayout {
         let holds = (0..2).all(|axis| (size[axis]..=i32::MAX as u32).contains(&found_size[axis]));
         if meta.format != format.into_glib() || !holds {
             // SAFETY: the conversion is defined for every number.
-            let found = unsafe { from_glib(meta.format) };
-            return Err(FrameError::Caps { found, found_size, format, size });
+            let found: VideoFormat = unsafe { from_glib(meta.format) };
+            return Err(FrameError(format!(
+                "the GstVideoMeta of the frame is for {found} of {}x{}; the caps have {format} of {}x{}: put videoconvert \
+                 before this element, or correct the element upstream",
+                found_size[0], found_size[1], size[0], size[1]
+            )));
         }
         let expected = self.info.n_planes();
         if meta.n_planes != expected {
-            return Err(FrameError::Planes { found: meta.n_planes, format, expected });
+            return Err(FrameError(format!(
+                "the GstVideoMeta of the frame has {} planes; {format} has {expected}: correct the element upstream",
+                meta.n_planes
+            )));
         }
         Ok(Some(meta))
     }
@@ -193,7 +138,10 @@ impl FrameLayout {
         let PlaneSize { row_bytes, rows, .. } = *size;
         let converted_rows = if interlaced { size.interlaced_rows } else { rows };
         let Ok(unsigned) = usize::try_from(stride) else {
-            return Err(FrameError::Reversed { plane, stride });
+            return Err(FrameError(format!(
+                "plane {plane} of the frame has a stride of {stride}, so its rows are in reverse order; expected a positive \
+                 stride: put videoconvert with another format before this element"
+            )));
         };
         let (lens, period) = match size.tiles {
             None => {
@@ -230,7 +178,12 @@ impl FrameLayout {
             _ => None,
         };
         let rows = if stride == size.stride { rows } else { converted_rows };
-        extent.ok_or(FrameError::Plane { plane, available, stride, rows, row_bytes })
+        extent.ok_or_else(|| {
+            FrameError(format!(
+                "plane {plane} of the frame has {available} bytes from its first row on and a stride of {stride}; expected \
+                 {rows} rows of {row_bytes} bytes: correct the element upstream, which attaches a wrong GstVideoMeta"
+            ))
+        })
     }
 
     /// Returns the offset and the extent of `plane` in a single memory block of `len` bytes that contains the whole

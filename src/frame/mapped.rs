@@ -46,7 +46,7 @@ impl<'a> MappedFrame<&'a gst::BufferRef> {
     pub fn readable(buffer: &'a gst::BufferRef, layout: &FrameLayout) -> Result<Self, FrameError> {
         let maps_memory = layout.meta(buffer)?.map(has_default_map);
         let frame = VideoFrameRef::from_buffer_ref_readable(buffer, layout.info())
-            .map_err(|_| FrameError::Map)?;
+            .map_err(|_| not_mapped())?;
         let planes = extents(&frame, layout, maps_memory)?;
         Ok(Self { frame, planes })
     }
@@ -109,7 +109,7 @@ impl<'a> MappedFrame<&'a mut gst::BufferRef> {
     ) -> Result<Self, FrameError> {
         let maps_memory = layout.meta(buffer)?.map(has_default_map);
         let frame = VideoFrameRef::from_buffer_ref_writable(buffer, layout.info())
-            .map_err(|_| FrameError::Map)?;
+            .map_err(|_| not_mapped())?;
         let planes = extents(&frame, layout, maps_memory)?;
         Ok(Self { frame, planes })
     }
@@ -127,6 +127,14 @@ impl<'a> MappedFrame<&'a mut gst::BufferRef> {
         let data = unsafe { std::slice::from_raw_parts_mut(first, len) };
         PlaneMut { data, stride }
     }
+}
+
+fn not_mapped() -> FrameError {
+    FrameError(
+        "the frame cannot be mapped: its memory has fewer bytes than its caps or its GstVideoMeta need, or the CPU cannot \
+         access it"
+            .into(),
+    )
 }
 
 /// Returns the address of a plane's first row.
