@@ -25,20 +25,14 @@ pub(super) use field;
 impl FieldName {
     /// Returns a number.
     pub(super) fn double(&self, structure: &gst::StructureRef) -> Option<f64> {
-        Some(match number(self.value(structure)?)? {
-            Number::Double(number) => number,
-            Number::Float(number) => f64::from(number),
-            Number::Integer(number) => number as f64,
-        })
+        number(self.value(structure)?)
     }
 
     /// Returns a whole number within the range of the type.
     pub(super) fn int(&self, structure: &gst::StructureRef) -> Option<i32> {
-        match number(self.value(structure)?)? {
-            Number::Integer(number) => number.try_into().ok(),
-            Number::Float(number) => whole(number.into()),
-            Number::Double(number) => whole(number),
-        }
+        let number = number(self.value(structure)?)?;
+        // The cast saturates, so that a number out of range or with a fraction differs.
+        Some(number as i32).filter(|&it| f64::from(it) == number)
     }
 
     pub(super) fn boolean(&self, structure: &gst::StructureRef) -> Option<bool> {
@@ -55,35 +49,23 @@ impl FieldName {
     }
 }
 
-/// The value of a field of a numeric type.
-enum Number {
-    Double(f64),
-    Float(f32),
-    Integer(i128),
-}
-
-fn whole(number: f64) -> Option<i32> {
-    // The cast saturates, so that a number out of range or with a fraction differs.
-    Some(number as i32).filter(|&it| f64::from(it) == number)
-}
-
-/// Returns the number in a value; `None` if it has another type.
-fn number(value: &glib::Value) -> Option<Number> {
+/// Returns the number in a value; `None` if it has another type. All numbers within the range of `i32` are exact.
+fn number(value: &glib::Value) -> Option<f64> {
     use glib::gobject_ffi::*;
     let value = value.to_glib_none().0;
     // SAFETY: each function is called for a value of its type.
     Some(unsafe {
         match (*value).g_type {
-            G_TYPE_DOUBLE => Number::Double(g_value_get_double(value)),
-            G_TYPE_INT => Number::Integer(g_value_get_int(value).into()),
-            G_TYPE_FLOAT => Number::Float(g_value_get_float(value)),
-            G_TYPE_UINT => Number::Integer(g_value_get_uint(value).into()),
-            G_TYPE_INT64 => Number::Integer(g_value_get_int64(value).into()),
-            G_TYPE_UINT64 => Number::Integer(g_value_get_uint64(value).into()),
-            G_TYPE_LONG => Number::Integer(g_value_get_long(value).into()),
-            G_TYPE_ULONG => Number::Integer(g_value_get_ulong(value).into()),
-            G_TYPE_UCHAR => Number::Integer(g_value_get_uchar(value).into()),
-            G_TYPE_CHAR => Number::Integer(g_value_get_schar(value).into()),
+            G_TYPE_DOUBLE => g_value_get_double(value),
+            G_TYPE_INT => g_value_get_int(value).into(),
+            G_TYPE_FLOAT => g_value_get_float(value).into(),
+            G_TYPE_UINT => g_value_get_uint(value).into(),
+            G_TYPE_INT64 => g_value_get_int64(value) as f64,
+            G_TYPE_UINT64 => g_value_get_uint64(value) as f64,
+            G_TYPE_LONG => g_value_get_long(value) as f64,
+            G_TYPE_ULONG => g_value_get_ulong(value) as f64,
+            G_TYPE_UCHAR => g_value_get_uchar(value).into(),
+            G_TYPE_CHAR => g_value_get_schar(value).into(),
             _ => return None,
         }
     })
