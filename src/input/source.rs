@@ -32,8 +32,8 @@ pub(crate) struct ImageFrame {
     pub index: usize,
     /// The number of the frame's stream in a batch of GStreamer's analytics library.
     pub stream: Option<u32>,
-    /// Width and height of the frame in pixels; `None` before caps.
-    pub size: Option<[u32; 2]>,
+    /// Width and height of the frame in pixels.
+    pub size: [u32; 2],
     /// The part of the frame that is the image; `None` for the whole frame.
     pub region: Option<TensorRegion>,
     /// The model's input, from the tensors' model description.
@@ -61,9 +61,9 @@ pub(crate) enum ImageTensors<'i, 'a> {
 }
 
 impl ImageFrame {
-    /// Width and height of the image's part of the frame in pixels; `None` before caps.
-    pub fn image_size(&self) -> Option<[u32; 2]> {
-        self.region.map(|region| region.pixels.size()).or(self.size)
+    /// Width and height of the image's part of the frame in pixels.
+    pub fn image_size(&self) -> [u32; 2] {
+        self.region.map_or(self.size, |region| region.pixels.size())
     }
 }
 

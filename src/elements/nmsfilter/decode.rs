@@ -149,21 +149,9 @@ impl FrameDecoder {
         quantization.apply(&mut views);
         let layout = detector.layout(are_separate);
         let outcome = engine.run(Job::new(&views, layout, detector.params(), places))?;
-        let image = |index: usize| {
-            let ImageFrame { index: frame, region, .. } = images.frame(run.start + index);
-            DecodedImage {
-                frame: FrameId {
-                    index: frame,
-                    size: mappings[index].frame(),
-                    model: index_of_model,
-                },
-                parent: region.and_then(|region| region.parent),
-                mapping: &mappings[index],
-                place: &places[index],
-            }
-        };
-        let frames = (image_groups(places), image);
-        add_outcome(regions, &outcome, (detector, region_rules), frames);
+        add_outcome(regions, &outcome, (detector, region_rules), (mappings, places), |image| {
+            (images.frame(run.start + image), index_of_model)
+        });
         counts.add(&outcome);
         let told = detector.observe(&outcome, &views, places, are_separate, Some(now));
         notices.of_reading(element, told, &mut model.labels);
@@ -210,7 +198,6 @@ impl FrameDecoder {
             unreachable!("the reading is of classes")
         };
         let ImageFrame { index: frame, size, region, .. } = images.frame(image);
-        let size = size.ok_or(FrameError::NoCaps)?;
         if let Some(region) = region.filter(|region| !region.pixels.is_inside(size)) {
             let error = MappingError::RegionOutside { region: region.pixels, frame: size };
             return Err(SettingsError::from(error).into());
@@ -250,42 +237,35 @@ impl FrameDecoder {
     }
 }
 
-/// An image of a run.
-#[derive(Clone, Copy)]
-struct DecodedImage<'m> {
-    frame: FrameId,
-    /// [`Region::parent`] of the image's detections.
-    parent: Option<i32>,
-    mapping: &'m Mapping,
-    place: &'m ImagePlace,
-}
-
-/// Adds the regions of the groups of a run: one group per frame. `groups` are the indices of each group's images, and
-/// `image` returns the image with an index.
-fn add_outcome<'m>(
+/// Adds the regions of the groups of a run: one group per frame. `image` returns the frame of the image with an index, and
+/// the index of its model.
+fn add_outcome(
     regions: &mut FrameRegions,
     outcome: &Outcome<'_>,
     (detector, region_rules): (&BoxReading, &RegionRules),
-    (groups, image): (impl Iterator<Item = Range<usize>>, impl Fn(usize) -> DecodedImage<'m>),
+    (mappings, places): (&[Mapping], &[ImagePlace]),
+    image: impl Fn(usize) -> (ImageFrame, usize),
 ) {
     let (layout, details) = (&detector.choice().layout, detector.details());
-    for (group, images) in outcome.groups().zip(groups) {
-        let first = image(images.start);
-        let DecodedImage { frame, mapping, place, .. } = first;
+    for (group, images) in outcome.groups().zip(image_groups(places)) {
+        let first = images.start;
+        let (ImageFrame { index, .. }, model) = image(first);
+        let frame = FrameId { index, size: mappings[first].frame(), model };
         // Boxes of regions are in pixels of the frame already.
-        let of_boxes = match place.boxes {
+        let of_boxes = match places[first].boxes {
             BoxPixels::Frame => Mapping::identity(frame.size).expect("the frame has pixels"),
-            _ => *mapping,
+            _ => mappings[first],
         };
         let image_of = |survivor| match images.len() {
             1 => first,
-            _ => image(images.start + outcome.image_of(survivor)),
+            _ => first + outcome.image_of(survivor),
         };
         // Every survivor has a region, unless a configuration of nvinfer has limits that it exceeds: the engine
         // rejects boxes outside of the frame.
         let region_of = |survivor| {
             let region = Region::of(survivor, &of_boxes)?;
-            let region = Region { parent: image_of(survivor).parent, ..region };
+            let parent = image(image_of(survivor)).0.region.and_then(|region| region.parent);
+            let region = Region { parent, ..region };
             region_rules.keep(&region, frame.size).then_some(region)
         };
         regions.add(frame, group.survivors.iter().filter_map(region_of));
@@ -297,7 +277,7 @@ fn add_outcome<'m>(
             if region_of(survivor).is_none() {
                 continue;
             }
-            let DecodedImage { mapping, place, .. } = image_of(survivor);
+            let (mapping, place) = (&mappings[image_of(survivor)], &places[image_of(survivor)]);
             let detail = details.of(layout, place.unit(layout), survivor, row);
             let mask = group.masks.get(index).map(|mask| {
                 let how = (layout, detector.params());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The element as GStreamer sees it: its properties, metadata and pads. In: values of properties. Out: settings, `stats`.
 
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use gst::glib;
 use gst::prelude::*;
@@ -19,7 +19,7 @@ use nmsfilter_core::engine::{Params, Scalar, ScalarKind};
 /// The instance data of the element.
 #[derive(Default)]
 pub struct NmsFilter {
-    pub(super) settings: Mutex<Settings>,
+    pub(super) settings: Mutex<Arc<Settings>>,
     /// `None` before start, after stop, and while `transform_ip` processes a frame.
     pub(super) session: Mutex<Option<Session>>,
     pub(super) stats: Mutex<Stats>,
@@ -68,6 +68,7 @@ impl ObjectImpl for NmsFilter {
     fn set_property(&self, _id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
         if property::accepts(*CAT, self.obj().upcast_ref(), value, spec) {
             let mut settings = lock(&self.settings);
+            let settings = Arc::make_mut(&mut settings);
             if !settings.set_value(spec.name(), value) {
                 set_scalar(&mut settings.scalars, find(spec.name()), value);
             }

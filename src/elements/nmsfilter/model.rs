@@ -41,8 +41,6 @@ pub(super) struct Model {
     /// The caps that describe the model of the latest tensors, and their content.
     caps: Option<gst::Caps>,
     pub info: ModelInfo,
-    /// The properties' values that were stored last.
-    properties: Settings,
     /// The settings in force, with the configuration of nvinfer, which applies where a property was not set. Once a frame is decoded, they are always valid for the stream.
     settings: Settings,
     /// Settings that were set later and are not in force.
@@ -99,14 +97,13 @@ impl PendingSettings {
 
 impl Model {
     /// A model whose `settings` come from the properties and a configuration of nvinfer.
-    pub fn new(labels: Labels, properties: Settings, settings: Settings) -> Self {
-        Self { labels, properties, settings, ..Self::default() }
+    pub fn new(labels: Labels, settings: Settings) -> Self {
+        Self { labels, settings, ..Self::default() }
     }
 
     /// The model of the element with this index, for tensors of a stream.
     pub fn of_stream(&self, index: usize, stream: u32) -> Self {
-        let settings = self.properties.with_nvinfer(self.settings.nvinfer.as_ref());
-        let model = Self::new(self.labels.of_file(), self.properties.clone(), settings);
+        let model = Self::new(self.labels.of_file(), self.latest_settings().clone());
         Self { index, stream: Some(stream), ..model }
     }
 
@@ -118,18 +115,18 @@ impl Model {
     /// Stores the element's settings if they have changed. They come into force with the next frame
     /// that has tensors, if they are valid for it.
     pub fn update_settings(&mut self, properties: &Settings) {
-        if self.properties == *properties {
-            return;
-        }
-        self.properties = properties.clone();
         let settings = properties.with_nvinfer(self.settings.nvinfer.as_ref());
-        let latest = self.pending.as_ref().map_or(&self.settings, |pending| &pending.settings);
-        if *latest != settings {
+        if *self.latest_settings() != settings {
             let previous = self.pending.take().map(|it| (it.rejected_since, it.last_warning));
             let (rejected_since, last_warning) = previous.unwrap_or_default();
             let error = None;
             self.pending = Some(PendingSettings { settings, error, rejected_since, last_warning });
         }
+    }
+
+    /// The settings that were stored last, in force or not.
+    fn latest_settings(&self) -> &Settings {
+        self.pending.as_ref().map_or(&self.settings, |pending| &pending.settings)
     }
 
     /// The settings in force.
@@ -195,7 +192,7 @@ impl Model {
     /// frame are one group.
     ///
     /// # Errors
-    /// If the size of a frame or of the model's input is not known, a frame has no pixels, a region is not inside its
+    /// If the size of the model's input is not known, a frame has no pixels, a region is not inside its
     /// frame, or the layout is not valid for the model's input of each frame.
     pub fn place_images(
         &self,
@@ -208,9 +205,8 @@ impl Model {
         let mut last = None;
         let mut next_group = 0;
         for frame in frames {
-            let size = frame.size.ok_or(FrameError::NoCaps)?;
             let region = frame.region.map(|region| region.pixels);
-            let mapping = self.settings.mapping(size, region, frame.model)?;
+            let mapping = self.settings.mapping(frame.size, region, frame.model)?;
             if let Some(made) = &self.reading
                 && !made.reading.has_model_size(mapping.model())
             {
@@ -357,7 +353,8 @@ impl Model {
         is_decoder_wrong: bool,
     ) {
         let Self { settings, labels, .. } = self;
-        let mapping = tensors.mapping(settings).expect("the tensors are read with it");
+        let mapping = settings.mapping(tensors.frame, None, tensors.model);
+        let mapping = mapping.expect("the tensors are read with it");
         let (choice, frame) = (detector.choice(), mapping.frame());
         gst::info!(
             CAT,

@@ -16,7 +16,6 @@ use nmsfilter_core::decoder::Decoder;
 use nmsfilter_core::decoder::model_family::ModelFamily;
 use nmsfilter_core::decoder::{self, ChoiceError, LayoutError};
 use nmsfilter_core::engine::{Engine, Params};
-use nmsfilter_core::geometry::Mapping;
 use nmsfilter_core::reading::Refusal;
 use nmsfilter_core::reading::{self, Facts, Reading};
 use nmsfilter_core::tensor::TensorView;
@@ -38,8 +37,8 @@ pub(super) struct ModelReading {
 #[derive(Clone, Copy)]
 pub(super) struct ModelTensors<'t> {
     pub tensors: &'t [TensorView<'t>],
-    /// Width and height of the tensors' frames; `None` before caps.
-    pub frame: Option<[u32; 2]>,
+    /// Width and height of the tensors' frames.
+    pub frame: [u32; 2],
     /// The model's input, from the tensors' model description.
     pub model: ModelInput,
     /// The family of the model, if it is known and not a plain detector.
@@ -52,15 +51,6 @@ impl ModelTensors<'_> {
     /// Returns true if the batch has more than one frame; `None` without a batch.
     fn has_more_frames(&self) -> Option<bool> {
         self.batch.map(|frames| frames > 1)
-    }
-
-    /// The mapping from the model's input to the frames.
-    ///
-    /// # Errors
-    /// If the size of the frames or of the model's input is unknown, or a frame has no pixels.
-    pub fn mapping(&self, settings: &Settings) -> Result<Mapping, FrameError> {
-        let frame = self.frame.ok_or(FrameError::NoCaps)?;
-        Ok(settings.mapping(frame, None, self.model)?)
     }
 
     /// The core's settings for these tensors, with the decoder `wanted`.
@@ -120,7 +110,7 @@ impl ModelReading {
             };
             let class_rules = ClassRules::new(settings, labels, choice)?;
             region_rules = RegionRules::new(settings, &class_rules.rules);
-            tensors.mapping(settings)?;
+            settings.mapping(tensors.frame, None, tensors.model)?;
             Ok(settings.params(class_rules, tensors.model))
         };
         let reading = reading::read(&facts, &tensors.settings(settings, labels, wanted), params)?;
@@ -176,7 +166,7 @@ pub(super) fn check_caps(
     }
     let settings = reading::Settings {
         decoder: settings.wanted_decoder()?,
-        options: settings.decoder_options(0, false, Default::default(), Some(frame)),
+        options: settings.decoder_options(0, false, Default::default(), frame),
         classifiers: settings.decoder.classifiers(),
         has_class_thresholds: false,
         classes: None,

@@ -7,6 +7,7 @@
 //! the regions only.
 
 use std::fmt;
+use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 use gst_newer::AnalyticsBatchMeta;
@@ -51,6 +52,8 @@ pub(super) struct Session {
     pub(super) batches: deepstream::Reader,
     /// The reader of all other tensors.
     pub(super) tensor_sets: SetReader,
+    /// The values of the properties that the models have.
+    properties: Arc<Settings>,
     /// The caps of the current frame or batch of DeepStream.
     caps: Option<FrameCaps>,
     /// True if buffers are batches of GStreamer's analytics library.
@@ -64,13 +67,14 @@ impl Session {
         engine: Box<dyn Engine>,
         labels: Labels,
         batches: deepstream::Reader,
-        properties: Settings,
+        properties: Arc<Settings>,
         settings: Settings,
     ) -> Self {
         let selection = Selection::new(settings.tensors_from.as_deref());
         Self {
             decoder: FrameDecoder::new(engine),
-            models: vec![Model::new(labels, properties, settings)],
+            models: vec![Model::new(labels, settings)],
+            properties,
             batches,
             tensor_sets: SetReader::new(selection),
             caps: None,
@@ -82,8 +86,11 @@ impl Session {
 
     /// Stores the element's settings if they have changed. They come into force with the next frame
     /// that has tensors, if they are valid for it.
-    pub fn update_settings(&mut self, settings: &Settings) {
-        self.models.iter_mut().for_each(|model| model.update_settings(settings));
+    pub fn update_settings(&mut self, properties: &Arc<Settings>) {
+        if !Arc::ptr_eq(&self.properties, properties) {
+            self.properties = properties.clone();
+            self.models.iter_mut().for_each(|model| model.update_settings(properties));
+        }
     }
 
     /// Sets the size of the following frames, and whether they are in NVMM memory.
@@ -197,7 +204,7 @@ impl Session {
                     return Ok(None);
                 }
                 let model = model.set_description(set.model())?;
-                let size = caps.map(|caps| caps.size);
+                let size = caps.ok_or(FrameError::NoCaps)?.size;
                 let frame = ImageFrame { index: 0, stream: None, size, region: None, model };
                 if set.regions.is_empty() {
                     frame_image = [FrameTensors { frame, tensors: set.frame }];
@@ -241,8 +248,9 @@ impl Session {
             }
             let selected = select(models, to_read.stream, set.first()).map_err(in_stream)?;
             let model = models[selected].set_description(set.model()).map_err(in_stream)?;
-            let frame =
-                ImageFrame { index, stream, size: stream_size(&to_read), region: None, model };
+            let size = stream_size(&to_read);
+            let size = size.ok_or_else(|| FrameError::NoCaps.in_stream(stream))?;
+            let frame = ImageFrame { index, stream, size, region: None, model };
             if !set.regions.is_empty() {
                 // A frame with regions is decoded in a separate run.
                 let images =

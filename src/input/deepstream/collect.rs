@@ -214,7 +214,7 @@ impl Collector<'_> {
         } else if count != self.layers.len() {
             return Err(different_layers(frame));
         }
-        let (size, model) = (Some(size), batch.model(tensor).into());
+        let model = batch.model(tensor).into();
         let frame = ImageFrame { index: frame, stream: None, size, region, model };
         self.images.push(BatchImage { frame, first });
         Ok(())

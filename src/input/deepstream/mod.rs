@@ -74,7 +74,7 @@ impl BatchImage {
     /// The key of images that one run can decode: their model, and its input, which is the frame if its size is unknown.
     fn run(&self) -> impl Ord + use<> {
         let ImageFrame { model, size, .. } = self.frame;
-        let of_frame = size.filter(|_| model.size.is_none());
+        let of_frame = model.size.is_none().then_some(size);
         (model.size, model.letterbox, model.letterbox_is_assumed, of_frame)
     }
 }

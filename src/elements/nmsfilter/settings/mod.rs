@@ -206,11 +206,11 @@ impl Settings {
         labels: usize,
         batch: bool,
         model: ModelInput,
-        frame: Option<[u32; 2]>,
+        frame: [u32; 2],
     ) -> decoder::Options {
         let size = match self.model_size(model).0 {
             [0, 0] => frame,
-            size => Some(size),
+            size => size,
         };
         decoder::Options {
             box_format: self.box_format.into(),
@@ -219,9 +219,7 @@ impl Settings {
             num_classes: self.num_classes as usize,
             labels,
             batch,
-            model_size: size
-                .filter(|size| !size.contains(&0))
-                .map(|size| size.map(|side| side as f32)),
+            model_size: (!size.contains(&0)).then(|| size.map(|side| side as f32)),
             score_activation: self.score_activation.chosen(),
             background: self.background.chosen(),
             keypoints: self.keypoints().ok().flatten().or_else(|| {
