@@ -211,6 +211,15 @@ impl LockedBatch<'_> {
     }
 }
 
+impl<'a> LockedBatch<'a> {
+    /// Returns the name of a layer, or `None` if it is null.
+    pub fn layer_name(&self, layer: &LayerMeta<'_>) -> Option<&'a CStr> {
+        let name = layer.layer.read(layer::NAME);
+        // SAFETY: the string does not change as long as the buffer has the tensors.
+        (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
+    }
+}
+
 /// A model's outputs for a frame or an object, `NvDsInferTensorMeta`, and the `NvDsUserMeta` that contains it.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorMeta<'l> {
@@ -240,31 +249,19 @@ pub struct LayerMeta<'a> {
     pub device: u64,
 }
 
-impl<'a> LayerMeta<'a> {
-    /// Returns the name, or `None` if it is null.
-    pub fn name(&self) -> Option<&'a CStr> {
-        let name = self.layer.read(layer::NAME);
-        // SAFETY: the string does not change as long as the buffer has the tensors.
-        (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
-    }
-
+impl LayerMeta<'_> {
     /// Returns the type of the elements.
     pub fn element_type(&self) -> ElementType {
         layout::element_type(self.layer.read(layer::TYPE))
     }
 
-    /// Returns the dimensions without the batch dimension, and the number of elements.
-    ///
-    /// # Errors
-    /// If there are more than [`MAX_DIMS`] dimensions. The error is their number.
-    pub fn dims(&self) -> Result<(ArrayVec<usize, MAX_DIMS>, usize), usize> {
+    /// Returns the dimensions without the batch dimension, and the number of elements; `None` if there are more than
+    /// [`MAX_DIMS`] dimensions.
+    pub fn dims(&self) -> Option<(ArrayVec<usize, MAX_DIMS>, usize)> {
         let dims = self.layer.part(layer::DIMS);
-        let count = dims.read(dims::NUM_DIMS) as usize;
-        if count > MAX_DIMS {
-            return Err(count);
-        }
         let all = dims.read(dims::DIMS);
+        let dimensions = all.get(..dims.read(dims::NUM_DIMS) as usize)?;
         let elements = dims.read(dims::ELEMENTS) as usize;
-        Ok((all[..count].iter().map(|&dim| dim as usize).collect(), elements))
+        Some((dimensions.iter().map(|&dim| dim as usize).collect(), elements))
     }
 }

@@ -4,6 +4,8 @@
 //! In: a locked batch. Out: the frames, regions of interest or objects that have tensors of the selected inference element,
 //! their layers, and the addresses of the layers.
 
+use arrayvec::ArrayVec;
+
 use super::crop::cropped;
 use super::layer::Layer;
 use super::memory::{Addresses, LayerMemory};
@@ -18,7 +20,7 @@ use crate::input::{InputError, MAX_TENSORS};
 /// Reads the lists of a batch into a reader's memory.
 pub(super) struct Collector<'r> {
     pub images: &'r mut Vec<BatchImage>,
-    pub layers: &'r mut Vec<Layer>,
+    pub layers: ArrayVec<Layer<'r>, MAX_TENSORS>,
     pub memories: &'r mut Vec<LayerMemory>,
     pub host_is_current: bool,
     pub surfaces: Option<Surfaces<'r>>,
@@ -26,12 +28,12 @@ pub(super) struct Collector<'r> {
     pub found: Found,
 }
 
-impl Collector<'_> {
+impl<'r> Collector<'r> {
     pub fn collect(
         mut self,
-        batch: &LockedBatch<'_>,
+        batch: &LockedBatch<'r>,
         search_elsewhere: bool,
-    ) -> Result<Found, InputError> {
+    ) -> Result<Self, InputError> {
         self.images.clear();
         let is_selected = self.found.unique_id != 0;
         if !is_selected {
@@ -66,13 +68,13 @@ impl Collector<'_> {
             let ImageFrame { index, region, .. } = image.frame;
             (image.run(), index, region.and_then(|region| region.parent), image.first)
         });
-        Ok(self.found)
+        Ok(self)
     }
 
     /// Adds the objects of `frame`, whose index in the batch is `index`, that have tensors.
     fn collect_objects(
         &mut self,
-        batch: &LockedBatch<'_>,
+        batch: &LockedBatch<'r>,
         index: usize,
         frame: FrameMeta<'_>,
     ) -> Result<(), InputError> {
@@ -99,7 +101,7 @@ impl Collector<'_> {
     }
 
     /// Adds the regions of interest that have tensors.
-    fn collect_regions(&mut self, batch: &LockedBatch<'_>) -> Result<(), InputError> {
+    fn collect_regions(&mut self, batch: &LockedBatch<'r>) -> Result<(), InputError> {
         let mut fits = RegionFits::default();
         for region in batch.regions()? {
             let Some(tensor) = self.select(batch, batch.region_tensors(region))? else { continue };
@@ -140,7 +142,7 @@ impl Collector<'_> {
     /// Returns the first of these tensors that is of the selected inference element.
     fn select<'l>(
         &mut self,
-        batch: &LockedBatch<'_>,
+        batch: &LockedBatch<'r>,
         tensors: impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>>,
     ) -> Result<Option<TensorMeta<'l>>, DeepStreamError> {
         let mut selected = None;
@@ -159,7 +161,7 @@ impl Collector<'_> {
     /// Returns the size of `frame`, or else the size in the caps, which a single source has.
     fn size(
         &mut self,
-        batch: &LockedBatch<'_>,
+        batch: &LockedBatch<'r>,
         frame: FrameMeta<'_>,
     ) -> Result<[u32; 2], InputError> {
         if let Some(size) = batch.size(frame, self.surfaces.as_ref()) {
@@ -173,7 +175,7 @@ impl Collector<'_> {
     /// determines the layers of the batch.
     fn add_image(
         &mut self,
-        batch: &LockedBatch<'_>,
+        batch: &LockedBatch<'r>,
         (frame, size, region): (usize, [u32; 2], Option<TensorRegion>),
         tensor: TensorMeta<'_>,
     ) -> Result<(), InputError> {
@@ -182,22 +184,20 @@ impl Collector<'_> {
         let first = self.images.len() * self.layers.len();
         let mut count = 0;
         for meta in batch.layers(tensor)? {
-            let Some(layer) = Layer::shape_of(&meta)?.filter(|_| count < MAX_TENSORS) else {
+            let layer = if count < MAX_TENSORS { Layer::new(batch, &meta)? } else { None };
+            let Some(layer) = layer else {
                 self.found.unread += usize::from(is_first);
                 continue;
             };
+            let bytes = layer.bytes();
             if is_first {
-                if self.layers.len() == count {
-                    self.layers.push(Layer::default());
-                }
-                self.layers[count].set(&meta, layer)?;
-            } else if self.layers.get(count).is_none_or(|known| !known.is(&meta, &layer)) {
+                self.layers.push(layer);
+            } else if self.layers.get(count) != Some(&layer) {
                 return Err(different_layers(frame));
             }
             if self.memories.len() == first + count {
                 self.memories.push(LayerMemory::default());
             }
-            let bytes = self.layers[count].bytes;
             let LayerMeta { host, device, .. } = meta;
             let host_is_current = self.host_is_current;
             self.memories[first + count].set(Addresses {
@@ -209,9 +209,7 @@ impl Collector<'_> {
             });
             count += 1;
         }
-        if is_first {
-            self.layers.truncate(count);
-        } else if count != self.layers.len() {
+        if count != self.layers.len() {
             return Err(different_layers(frame));
         }
         let model = batch.model(tensor).into();

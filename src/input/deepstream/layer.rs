@@ -7,77 +7,59 @@ use arrayvec::ArrayVec;
 
 use super::BatchImage;
 use super::memory::LayerMemory;
-use crate::deepstream::LayerMeta;
+use crate::deepstream::{LayerMeta, LockedBatch};
 use crate::input::InputError;
 use nmsfilter_core::tensor::{ElementType, Images, MAX_DIMENSIONS, Shape, Storage, TensorView};
 
 /// An output layer of the model.
-#[derive(Debug, Default)]
-pub(super) struct Layer {
-    name: String,
+#[derive(Debug, PartialEq)]
+pub(super) struct Layer<'a> {
+    name: &'a str,
     element: ElementType,
     /// The dimensions without the batch dimension.
     dims: ArrayVec<usize, MAX_DIMENSIONS>,
-    /// The number of bytes per image; 0 if tensors of the element type cannot be read.
-    pub bytes: usize,
 }
 
-/// The element type and the dimensions of a layer.
-pub(super) type LayerShape = (ElementType, ArrayVec<usize, MAX_DIMENSIONS>);
-
-impl Layer {
-    /// Returns the element type and the dimensions of a layer without the batch dimension, or `None` if there are
-    /// too many dimensions.
+impl<'a> Layer<'a> {
+    /// Returns a layer without the batch dimension, or `None` if there are too many dimensions.
     ///
     /// Leading dimensions of 1 are removed as long as more than two dimensions are left: if a model's batch
     /// dimension is fixed, it may be part of these dimensions.
-    pub fn shape_of(meta: &LayerMeta<'_>) -> Result<Option<LayerShape>, InputError> {
-        let Ok((dims, elements)) = meta.dims() else {
+    pub fn new(batch: &LockedBatch<'a>, meta: &LayerMeta<'_>) -> Result<Option<Self>, InputError> {
+        let Some((dims, elements)) = meta.dims() else {
             return Ok(None);
         };
+        let name = batch.layer_name(meta).unwrap_or_default();
         if dims.iter().try_fold(1usize, |n, &dim| n.checked_mul(dim)) != Some(elements) {
-            let name = meta.name().map(|name| name.to_string_lossy()).unwrap_or_default();
             let problem = format!(
-                "layer {name} has the dimensions {dims:?} and {elements} elements; expected the product of the \
-                 dimensions"
+                "layer {} has the dimensions {dims:?} and {elements} elements; expected the product of the dimensions",
+                name.to_string_lossy()
             );
             return Err(InputError::DeepStream { problem });
         }
         let ones = dims.iter().take_while(|&&dim| dim == 1).count();
         let dims = &dims[ones.min(dims.len().saturating_sub(2))..];
-        let element = meta.element_type();
         // The limit is one less than `MAX_DIMENSIONS`, because the batch becomes the first dimension.
-        Ok((dims.len() < MAX_DIMENSIONS).then(|| (element, dims.iter().copied().collect())))
-    }
-
-    pub fn set(
-        &mut self,
-        meta: &LayerMeta<'_>,
-        (element, dims): LayerShape,
-    ) -> Result<(), InputError> {
-        let name = meta.name().map(|name| name.to_str()).transpose();
-        let name = name.map_err(|_| InputError::DeepStream {
+        if dims.len() >= MAX_DIMENSIONS {
+            return Ok(None);
+        }
+        let name = name.to_str().map_err(|_| InputError::DeepStream {
             problem: "the name of a layer is not UTF-8".to_owned(),
         })?;
-        let name = name.unwrap_or_default();
-        if self.name != name {
-            self.name = name.to_owned();
-        }
-        self.bytes = dims.iter().product::<usize>() * element.size().unwrap_or(0);
-        (self.element, self.dims) = (element, dims);
-        Ok(())
+        let (element, dims) = (meta.element_type(), dims.iter().copied().collect());
+        Ok(Some(Self { name, element, dims }))
     }
 
-    pub fn is(&self, meta: &LayerMeta<'_>, (element, dims): &LayerShape) -> bool {
-        let name = meta.name().map_or(&[][..], |name| name.to_bytes());
-        self.name.as_bytes() == name && (self.element, &self.dims) == (*element, dims)
+    /// The number of bytes per image; 0 if tensors of the element type cannot be read.
+    pub fn bytes(&self) -> usize {
+        self.dims.iter().product::<usize>() * self.element.size().unwrap_or(0)
     }
 }
 
 /// A layer of some images.
 #[derive(Debug)]
 pub(crate) struct LayerImages<'a> {
-    pub(super) layer: &'a Layer,
+    pub(super) layer: &'a Layer<'a>,
     pub(super) index: usize,
     pub(super) images: &'a [BatchImage],
     pub(super) memories: &'a [LayerMemory],
@@ -90,7 +72,7 @@ impl LayerImages<'_> {
         dims.push(self.images.len());
         dims.extend(self.layer.dims.iter().copied());
         let shape = Shape::new(&dims).expect("a layer has less than MAX_DIMENSIONS dimensions");
-        TensorView::new(&self.layer.name, self.layer.element, shape, Storage::Images(self))
+        TensorView::new(self.layer.name, self.layer.element, shape, Storage::Images(self))
     }
 }
 

@@ -54,7 +54,6 @@ pub(crate) struct Reader {
     unique_id: u32,
     deepstream: DeepStream,
     images: Vec<BatchImage>,
-    layers: Vec<Layer>,
     /// The memory of each image's layers, one image after the other.
     memories: Vec<LayerMemory>,
 }
@@ -107,7 +106,7 @@ impl From<NetworkInfo> for ModelInput {
 pub(crate) struct Batch<'a> {
     /// The images with tensors. Images of one run follow each other, and in it the images of one frame.
     pub images: &'a [BatchImage],
-    layers: &'a [Layer],
+    layers: ArrayVec<Layer<'a>, MAX_TENSORS>,
     memories: &'a [LayerMemory],
     meta: BatchMeta<'a>,
     /// Other facts about the batch.
@@ -186,7 +185,7 @@ impl Reader {
         caps: Option<FrameCaps>,
         search_elsewhere: bool,
     ) -> Result<Option<Batch<'a>>, InputError> {
-        let Self { unique_id, deepstream, images, layers, memories } = self;
+        let Self { unique_id, deepstream, images, memories } = self;
         let Some(meta) = deepstream.batch(buffer)? else {
             return Ok(None);
         };
@@ -195,9 +194,11 @@ impl Reader {
         // SAFETY: the caps are the buffer's.
         let surfaces = unsafe { meta.surfaces(buffer, caps) };
         let caps_size = caps.map(|caps| caps.size);
+        let layers = ArrayVec::new();
         let collector =
             Collector { images, layers, memories, host_is_current, surfaces, caps_size, found };
-        let found = collector.collect(&meta.lock(), search_elsewhere)?;
+        let Collector { images, layers, memories, found, .. } =
+            collector.collect(&meta.lock(), search_elsewhere)?;
         Ok(Some(Batch { images, layers, memories, meta, found }))
     }
 
@@ -249,7 +250,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Returns the tensors of these images, one per layer.
-    pub fn tensors(&self, images: Range<usize>) -> ArrayVec<LayerImages<'a>, MAX_TENSORS> {
+    pub fn tensors(&self, images: Range<usize>) -> ArrayVec<LayerImages<'_>, MAX_TENSORS> {
         let (images, memories) = (&self.images[images], self.memories);
         let of_layer = |(index, layer)| LayerImages { layer, index, images, memories };
         self.layers.iter().enumerate().map(of_layer).collect()
