@@ -118,8 +118,7 @@ impl LockedBatch<'_> {
     /// the new nvstreammux does not write the size, and a copy of a buffer (for example behind a tee) does not
     /// contain it.
     pub(super) fn muxed_size(&self, frame: FrameMeta<'_>) -> Option<[u32; 2]> {
-        let size = [frame::WIDTH, frame::HEIGHT].map(|side| frame.read(side));
-        (!size.contains(&0)).then_some(size)
+        Some(frame.read(frame::SIZE)).filter(|size| !size.contains(&0))
     }
 
     /// Copies the sizes of the frames, and the model descriptions of their tensors, from `original` to this batch,
@@ -131,12 +130,9 @@ impl LockedBatch<'_> {
     pub fn complete_copy(&self, original: &LockedBatch<'_>) -> Result<(), DeepStreamError> {
         for (frame, original_frame) in self.frames()?.zip(original.frames()?) {
             let (frame, original_frame) = (frame?, original_frame?);
-            if let Some([width, height]) = original.muxed_size(original_frame) {
+            if let Some(size) = original.muxed_size(original_frame) {
                 // SAFETY: the lock is held.
-                unsafe {
-                    frame.write(frame::WIDTH, width);
-                    frame.write(frame::HEIGHT, height);
-                }
+                unsafe { frame.write(frame::SIZE, size) };
             }
             self.copy_models(frame, original, original_frame)?;
         }

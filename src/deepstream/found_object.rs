@@ -7,8 +7,7 @@ use std::ffi::c_void;
 
 use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch};
-use super::layout::{LABEL_SIZE, UNTRACKED_OBJECT_ID, frame, mask, object};
-use super::object::RECT;
+use super::layout::{LABEL_SIZE, UNTRACKED_OBJECT_ID, frame, mask, object, rect};
 use super::record::Record;
 
 /// An object of a frame, `NvDsObjectMeta`.
@@ -72,8 +71,7 @@ impl LockedBatch<'_> {
 
     /// Returns left, top, width and height of `object`.
     pub fn rect(&self, object: ObjectMeta<'_>) -> [f32; 4] {
-        let rect = object.part(object::RECT);
-        RECT.map(|field| rect.read(field))
+        object.part(object::RECT).read(rect::SIDES)
     }
 
     /// Returns the fields of an object.

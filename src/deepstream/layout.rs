@@ -49,10 +49,11 @@ pub const LAYER_SIZE: usize = 72;
 /// The maximum number of dimensions of a layer, not counting the batch dimension (`NVDSINFER_MAX_DIMS`).
 pub const MAX_DIMS: usize = 8;
 
-/// Declares the offsets of the fields whose offset is equal in all versions, and a list of these fields.
+/// Declares the offsets of the fields whose offset is equal in all versions, and a list of these fields. Fields of one type
+/// that follow one another are an array.
 macro_rules! fields {
     ($($(#[$doc:meta])* $module:ident: $structure:literal {
-        $($(#[$field_doc:meta])* $constant:ident: $type:ty = $name:literal @ $offset:literal,)+
+        $($(#[$field_doc:meta])* $constant:ident: $type:ty = $($name:literal)+ @ $offset:literal,)+
     })+) => {
         $($(#[$doc])* pub mod $module {
             use super::*;
@@ -63,14 +64,15 @@ macro_rules! fields {
 
             $(
                 $(#[$field_doc])*
-                #[doc = concat!("`", $name, "`")]
+                #[doc = concat!($("`", $name, "` "),+)]
                 pub const $constant: Field<S, $type> = Field::new($offset);
             )+
         })+
 
-        /// The fields that have one offset in all versions: the names of structure and field in DeepStream's headers, and the
-        /// offset in bytes.
-        pub const FIELDS: &[(&str, &str, usize)] = &[$($(($structure, $name, $offset),)+)+];
+        /// The fields that have one offset in all versions: the names of structure and fields in DeepStream's headers, the
+        /// offset of the first, and the size of all, in bytes.
+        pub const FIELDS: &[(&str, &[&str], usize, usize)] =
+            &[$($(($structure, &[$($name),+], $offset, size_of::<$type>()),)+)+];
     };
 }
 
@@ -109,10 +111,8 @@ fields! {
         INFER_DONE: i32 = "bInferDone" @ 100,
         OBJECTS: List<object::S> = "obj_meta_list" @ 104,
         USER_METAS: List<user::S> = "frame_user_meta_list" @ 120,
-        /// the width to which the muxer has scaled the frame, or 0
-        WIDTH: u32 = "pipeline_width" @ 160,
-        /// the height to which the muxer has scaled the frame, or 0
-        HEIGHT: u32 = "pipeline_height" @ 164,
+        /// width and height to which the muxer has scaled the frame, or 0
+        SIZE: [u32; 2] = "pipeline_width" "pipeline_height" @ 160,
     }
     /// The memory of a buffer in NVMM memory.
     surface: "NvBufSurface" {
@@ -125,8 +125,7 @@ fields! {
     }
     /// A frame in NVMM memory.
     surface_params: "NvBufSurfaceParams" {
-        WIDTH: u32 = "width" @ 0,
-        HEIGHT: u32 = "height" @ 4,
+        SIZE: [u32; 2] = "width" "height" @ 0,
     }
     /// Metadata of any type.
     user: "NvDsUserMeta" {
@@ -152,8 +151,7 @@ fields! {
     }
     /// A model's input.
     network: "NvDsInferNetworkInfo" {
-        WIDTH: u32 = "width" @ 0,
-        HEIGHT: u32 = "height" @ 4,
+        SIZE: [u32; 2] = "width" "height" @ 0,
     }
     /// An output layer of a model. Its field `buffer` is not valid here.
     layer: "NvDsInferLayerInfo" {
@@ -186,17 +184,11 @@ fields! {
     }
     /// A box in pixels.
     bbox: "NvBbox_Coords" {
-        LEFT: f32 = "left" @ 0,
-        TOP: f32 = "top" @ 4,
-        WIDTH: f32 = "width" @ 8,
-        HEIGHT: f32 = "height" @ 12,
+        SIDES: [f32; 4] = "left" "top" "width" "height" @ 0,
     }
     /// A rectangle to display.
     rect: "NvOSD_RectParams" {
-        LEFT: f32 = "left" @ 0,
-        TOP: f32 = "top" @ 4,
-        WIDTH: f32 = "width" @ 8,
-        HEIGHT: f32 = "height" @ 12,
+        SIDES: [f32; 4] = "left" "top" "width" "height" @ 0,
         BORDER_WIDTH: u32 = "border_width" @ 16,
         BORDER_COLOR: color::S = "border_color" @ 24,
         /// 0 or 1
@@ -234,10 +226,7 @@ fields! {
     }
     /// A color with components from 0 to 1.
     color: "NvOSD_ColorParams" {
-        RED: f64 = "red" @ 0,
-        GREEN: f64 = "green" @ 8,
-        BLUE: f64 = "blue" @ 16,
-        ALPHA: f64 = "alpha" @ 24,
+        RGBA: [f64; 4] = "red" "green" "blue" "alpha" @ 0,
     }
 }
 
@@ -325,8 +314,8 @@ const V8_0: StructureLayout = StructureLayout {
         batch_meta: 28,
         size: 240,
         frame: Field::new(176),
-        scale_ratio: [Field::new(184), Field::new(192)],
-        offset: [Field::new(200), Field::new(208)],
+        scale_ratio: Field::new(184),
+        offset: Field::new(200),
         user_metas: Field::new(224),
         object: Field::new(232),
     }),
@@ -346,8 +335,8 @@ const V9_0: StructureLayout = StructureLayout {
         batch_meta: 28,
         size: 248,
         frame: Field::new(184),
-        scale_ratio: [Field::new(192), Field::new(200)],
-        offset: [Field::new(208), Field::new(216)],
+        scale_ratio: Field::new(192),
+        offset: Field::new(208),
         user_metas: Field::new(232),
         object: Field::new(240),
     }),

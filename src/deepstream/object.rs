@@ -13,13 +13,7 @@ use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch};
 use super::found_object::ObjectMeta;
 use super::layout::{LABEL_SIZE, UNTRACKED_OBJECT_ID, bbox, color, font, mask, object, rect, text};
-use super::record::{Field, Record};
-
-/// The offsets of the four numbers in a structure of [`layout`](super::layout): a box, a rectangle, a color.
-const BOX: [Field<bbox::S, f32>; 4] = [bbox::LEFT, bbox::TOP, bbox::WIDTH, bbox::HEIGHT];
-pub(super) const RECT: [Field<rect::S, f32>; 4] =
-    [rect::LEFT, rect::TOP, rect::WIDTH, rect::HEIGHT];
-const COLOR: [Field<color::S, f64>; 4] = [color::RED, color::GREEN, color::BLUE, color::ALPHA];
+use super::record::Record;
 
 /// An object to add to a frame.
 #[derive(Clone, Copy, Debug)]
@@ -105,14 +99,14 @@ impl LockedBatch<'_> {
             added.write(object::CLASS, new.class);
             added.write(object::ID, UNTRACKED_OBJECT_ID);
             added.write(object::CONFIDENCE, new.confidence);
-            added.part(object::DETECTOR_BOX).write_four(BOX, new.rect);
+            added.part(object::DETECTOR_BOX).write(bbox::SIDES, new.rect);
             let rect = added.part(object::RECT);
-            rect.write_four(RECT, new.rect);
+            rect.write(rect::SIDES, new.rect);
             rect.write(rect::BORDER_WIDTH, 3);
-            rect.part(rect::BORDER_COLOR).write_four(COLOR, new.colors.border);
+            rect.part(rect::BORDER_COLOR).write(color::RGBA, new.colors.border);
             rect.write(rect::HAS_BACKGROUND, u32::from(new.colors.background.is_some()));
             if let Some(background) = new.colors.background {
-                rect.part(rect::BACKGROUND).write_four(COLOR, background);
+                rect.part(rect::BACKGROUND).write(color::RGBA, background);
             }
             if let Some(rotation_angle) = layout.rotation_angle {
                 rect.write(rotation_angle, new.rotation_angle);
@@ -134,9 +128,9 @@ impl LockedBatch<'_> {
             let font = text.part(text::FONT);
             font.write(font::NAME, FONT.as_ptr());
             font.write(font::SIZE, 11);
-            font.part(font::COLOR).write_four(COLOR, WHITE);
+            font.part(font::COLOR).write(color::RGBA, WHITE);
             text.write(text::HAS_BACKGROUND, 1);
-            text.part(text::BACKGROUND).write_four(COLOR, BLACK);
+            text.part(text::BACKGROUND).write(color::RGBA, BLACK);
             let parent = parent.map_or(null_mut(), Record::as_ptr);
             (library.nvds_add_obj_meta_to_frame)(frame.as_ptr(), added.as_ptr(), parent);
         }

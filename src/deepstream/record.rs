@@ -77,15 +77,4 @@ impl<'l, S: Copy> Record<'l, S> {
         // SAFETY: as for reading, and the caller guarantees exclusive access.
         unsafe { self.at(field).write(value) }
     }
-
-    /// Writes four fields, for example of a rectangle or a color.
-    ///
-    /// # Safety
-    /// See [`write`](Self::write).
-    pub(super) unsafe fn write_four<T: Copy>(self, fields: [Field<S, T>; 4], values: [T; 4]) {
-        for (field, value) in fields.into_iter().zip(values) {
-            // SAFETY: the caller guarantees these conditions.
-            unsafe { self.write(field, value) };
-        }
-    }
 }

@@ -11,7 +11,6 @@ use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch, MAX_LIST, type_of};
 use super::found_object::ObjectMeta;
 use super::layout::{batch, rect, user};
-use super::object::RECT;
 use super::record::{Field, List, Record};
 
 /// `GstNvDsPreProcessBatchMeta::roi_vector`. A `std::vector` of libstdc++ begins with the addresses of its first element
@@ -35,9 +34,9 @@ pub struct RegionLayout {
     /// `frame_meta`.
     pub frame: Field<Region, *mut c_void>,
     /// `scale_ratio_x` and `scale_ratio_y`.
-    pub scale_ratio: [Field<Region, f64>; 2],
+    pub scale_ratio: Field<Region, [f64; 2]>,
     /// `offset_left` and `offset_top`.
-    pub offset: [Field<Region, f64>; 2],
+    pub offset: Field<Region, [f64; 2]>,
     /// `roi_user_meta_list`.
     pub user_metas: Field<Region, List<user::S>>,
     /// `object_meta`.
@@ -108,15 +107,13 @@ impl LockedBatch<'_> {
 
     /// Returns left, top, width and height of `region`.
     pub fn region_rect(&self, region: RegionMeta<'_>) -> [f32; 4] {
-        let rect = region.record.part(ROI);
-        RECT.map(|field| rect.read(field))
+        region.record.part(ROI).read(rect::SIDES)
     }
 
     /// Returns how `region` was scaled.
     pub fn region_scaling(&self, region: RegionMeta<'_>) -> RegionScaling {
-        let RegionLayout { scale_ratio, offset, .. } = region.layout;
-        let [ratio, offset] = [scale_ratio, offset].map(|it| it.map(|it| region.record.read(it)));
-        RegionScaling { ratio, offset }
+        let RegionMeta { record, layout } = region;
+        RegionScaling { ratio: record.read(layout.scale_ratio), offset: record.read(layout.offset) }
     }
 
     /// True if `region` is a part of `frame`.

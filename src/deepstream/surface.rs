@@ -102,7 +102,7 @@ impl Surfaces<'_> {
         // SAFETY: in NVMM memory, the array has this many elements, and exists as long as the memory.
         let params: Record<'_, surface_params::S> =
             unsafe { Record::new(self.first.byte_add(index * self.stride)) };
-        let size = [surface_params::WIDTH, surface_params::HEIGHT].map(|side| params.read(side));
+        let size = params.read(surface_params::SIZE);
         size.iter().all(|side| (1..=MAX_SURFACE_SIDE).contains(side)).then_some(size)
     }
 }

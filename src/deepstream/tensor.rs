@@ -126,9 +126,8 @@ impl LockedBatch<'_> {
             1 => Some(true),
             _ => None,
         };
-        let input = record.part(tensor::NETWORK);
         NetworkInfo {
-            size: [network::WIDTH, network::HEIGHT].map(|side| input.read(side)),
+            size: record.part(tensor::NETWORK).read(network::SIZE),
             maintain_aspect_ratio: flag(maintain_aspect_ratio),
             symmetric_padding: flag(symmetric_padding),
         }
@@ -153,10 +152,8 @@ impl LockedBatch<'_> {
             let (copy, same) = (copy.tensor, same.tensor);
             // SAFETY: both locks are held.
             unsafe {
-                for side in [network::WIDTH, network::HEIGHT] {
-                    let value = same.part(tensor::NETWORK).read(side);
-                    copy.part(tensor::NETWORK).write(side, value);
-                }
+                let size = same.part(tensor::NETWORK).read(network::SIZE);
+                copy.part(tensor::NETWORK).write(network::SIZE, size);
                 flags().for_each(|flag| copy.write(flag, same.read(flag)));
             }
         }

@@ -40,7 +40,11 @@ fn assertions(layout: &StructureLayout) -> String {
         (object, "obj_user_meta_list", Some(layout.object_user_metas.offset)),
     ];
     let own = own.into_iter().filter_map(|(structure, name, at)| Some((structure, name, at?)));
-    for (structure, name, offset) in FIELDS.iter().copied().chain(own) {
+    let all = FIELDS.iter().flat_map(|&(structure, names, offset, size)| {
+        let size = size / names.len();
+        (0..).zip(names).map(move |(index, &name)| (structure, name, offset + index * size))
+    });
+    for (structure, name, offset) in all.chain(own) {
         equal(&format!("offsetof({structure}, {name})"), offset as u64);
     }
     for (name, number) in [
@@ -68,10 +72,10 @@ fn assertions(layout: &StructureLayout) -> String {
         for (name, offset) in [
             ("roi", ROI.offset),
             ("frame_meta", regions.frame.offset),
-            ("scale_ratio_x", regions.scale_ratio[0].offset),
-            ("scale_ratio_y", regions.scale_ratio[1].offset),
-            ("offset_left", regions.offset[0].offset),
-            ("offset_top", regions.offset[1].offset),
+            ("scale_ratio_x", regions.scale_ratio.offset),
+            ("scale_ratio_y", regions.scale_ratio.offset + 8),
+            ("offset_left", regions.offset.offset),
+            ("offset_top", regions.offset.offset + 8),
             ("roi_user_meta_list", regions.user_metas.offset),
             ("object_meta", regions.object.offset),
         ] {
