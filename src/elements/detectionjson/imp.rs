@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 use super::settings::Settings;
 use super::undecoded;
 use super::upstream::Files;
+use crate::deepstream::FrameCaps;
 use crate::deepstream::layout::StructureLayout;
-use crate::deepstream::{DeepStreamError, FrameCaps};
 use crate::elements::property::{self, Properties};
 use crate::elements::{
     any_video, frame_size, is_nvmm, lock, not_started, pad_templates, wrong_settings,
@@ -57,19 +57,6 @@ struct State {
     text: Vec<u8>,
 }
 
-/// The reason why no line can be written for a frame.
-#[derive(Debug, thiserror::Error)]
-enum FrameError {
-    #[error(transparent)]
-    DeepStream(#[from] DeepStreamError),
-    #[error("a buffer came before caps; expected video caps with width and height first")]
-    NoCaps,
-    #[error("a line cannot be written: {0}")]
-    Text(#[from] serde_json::Error),
-    #[error("there is no memory for a line: {0}")]
-    Memory(#[from] glib::BoolError),
-}
-
 impl State {
     fn new(settings: Settings) -> Result<Self, gst::ErrorMessage> {
         let version = StructureLayout::parse_version(settings.deepstream_version.as_deref());
@@ -87,11 +74,18 @@ impl State {
         &mut self,
         frame: &gst::BufferRef,
         segment: &gst::Segment,
-    ) -> Result<Option<gst::Buffer>, FrameError> {
-        let caps = self.caps.ok_or(FrameError::NoCaps)?;
+    ) -> Result<Option<gst::Buffer>, gst::ErrorMessage> {
+        let caps = self.caps.ok_or_else(|| {
+            gst::error_msg!(
+                gst::CoreError::Negotiation,
+                ("a buffer came before caps; expected video caps with width and height first")
+            )
+        })?;
         let index = self.frames;
         self.frames += 1;
-        self.detections.read(frame, caps)?;
+        self.detections
+            .read(frame, caps)
+            .map_err(|error| gst::error_msg!(gst::StreamError::Format, ("{error}")))?;
         self.had_tensors =
             self.had_tensors || (self.detections.is_empty() && undecoded::has_tensors(frame));
         if !self.add_empty_results {
@@ -111,12 +105,17 @@ impl State {
             inferred: inference_mark::is_inferred(frame),
             detections: &self.detections,
         };
-        line.write(&mut self.text)?;
-        let mut buffer = gst::Buffer::with_size(self.text.len())?;
+        line.write(&mut self.text).map_err(|error| {
+            gst::error_msg!(gst::StreamError::Encode, ("a line cannot be written: {error}"))
+        })?;
+        let no_memory = |error| {
+            gst::error_msg!(gst::StreamError::Encode, ("there is no memory for a line: {error}"))
+        };
+        let mut buffer = gst::Buffer::with_size(self.text.len()).map_err(no_memory)?;
         let new = buffer.get_mut().expect("the buffer is new");
         // This cannot fail, because the buffer is as large as the text.
         let _ = new.copy_from_slice(0, &self.text);
-        frame.copy_into(new, gst::BufferCopyFlags::TIMESTAMPS, ..)?;
+        frame.copy_into(new, gst::BufferCopyFlags::TIMESTAMPS, ..).map_err(no_memory)?;
         new.set_flags(frame.flags() & (gst::BufferFlags::DISCONT | gst::BufferFlags::GAP));
         Ok(Some(buffer))
     }
@@ -279,16 +278,7 @@ impl BaseTransformImpl for DetectionJson {
                 Ok(GenerateOutputSuccess::Dropped)
             }
             Err(error) => {
-                let domain = match &error {
-                    FrameError::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{error}")),
-                    FrameError::DeepStream(_) => {
-                        gst::error_msg!(gst::StreamError::Format, ("{error}"))
-                    }
-                    FrameError::Text(_) | FrameError::Memory(_) => {
-                        gst::error_msg!(gst::StreamError::Encode, ("{error}"))
-                    }
-                };
-                self.post_error_message(domain);
+                self.post_error_message(error);
                 Err(gst::FlowError::Error)
             }
         }

@@ -16,11 +16,9 @@ pub(super) enum FrameError {
     Input(#[from] InputError),
     #[error("{}", words::of_choice(.0))]
     Choice(#[from] ChoiceError),
-    #[error(
-        "{}; or set signature of ortinference to the right one of those that the model has: {signatures}",
-        words::of_choice(error)
-    )]
-    Signatures { error: Box<ChoiceError>, signatures: String },
+    /// The tensors cannot be read: the text of the message.
+    #[error("{0}")]
+    Tensors(String),
     #[error("{}", words::phrase(.0))]
     Engine(#[from] EngineError),
     #[error(transparent)]
@@ -32,19 +30,6 @@ pub(super) enum FrameError {
     /// The layout of the plan is for a model's input of another size: each frame needs a separate run.
     #[error("the frames of a run have models with inputs of different sizes")]
     OtherInput,
-    /// The tensors of two regions of a frame differ.
-    #[error(
-        "the tensors of the frame's regions differ: {first}, and {other}; expected the same ids, types and shapes for \
-         every region, so use a model whose outputs have a fixed size"
-    )]
-    OtherRegion { first: String, other: String },
-    /// The tensors of DeepStream's objects do not contain the size of the model's input.
-    #[error(
-        "the tensors of objects do not contain the size of the model's input, because nvinfer up to DeepStream 7.1 does \
-         not copy it with a buffer: set model-width, model-height and letterbox, or place nmsfilter before the element \
-         that copies buffers"
-    )]
-    RegionsWithoutModelSize,
     #[error("stream {number} of the batch: {error}")]
     Stream { number: u32, error: Box<Self> },
 }
@@ -62,9 +47,11 @@ impl FrameError {
     /// The error with the signatures of the model, one of which would say how the tensors are read.
     pub fn with_signatures(self, signatures: &[String]) -> Self {
         match self {
-            Self::Choice(error) if !signatures.is_empty() => {
-                Self::Signatures { error: Box::new(error), signatures: signatures.join(", ") }
-            }
+            Self::Choice(error) if !signatures.is_empty() => Self::Tensors(format!(
+                "{}; or set signature of ortinference to the right one of those that the model has: {}",
+                words::of_choice(&error),
+                signatures.join(", ")
+            )),
             other => other,
         }
     }
@@ -89,11 +76,7 @@ impl FrameError {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),
-            Self::Input(_)
-            | Self::Choice(_)
-            | Self::Signatures { .. }
-            | Self::OtherRegion { .. }
-            | Self::RegionsWithoutModelSize => {
+            Self::Input(_) | Self::Choice(_) | Self::Tensors(_) => {
                 gst::error_msg!(gst::StreamError::Format, ("{self}"), ["{context}"])
             }
             Self::Engine(error) if error.is_device_error() => {

@@ -22,6 +22,7 @@ use super::model::Model;
 use super::notices;
 use super::settings::Settings;
 use super::stats::{FrameCounts, Stats};
+use super::words::ElementNotice;
 use crate::deepstream::FrameCaps;
 use crate::elements::frame_size;
 use crate::input::InputError;
@@ -187,7 +188,7 @@ impl Session {
                     && batch.has_no_model_size()
                     && model.settings().model_width == 0
                 {
-                    return Err(FrameError::RegionsWithoutModelSize);
+                    return Err(FrameError::Tensors(ElementNotice::UnknownModelSize.to_string()));
                 }
                 if !model.has_reading() {
                     let (version, found) = (batch.structures().version, batch.found);
@@ -316,10 +317,11 @@ fn region_images<'a>(
     let images: Vec<FrameTensors<'a>> = regions.into_iter().map(image).collect();
     match images.iter().find(|image| !images[0].are_like(image)) {
         None => Ok(images),
-        Some(other) => Err(FrameError::OtherRegion {
-            first: images[0].tensors.to_string(),
-            other: other.tensors.to_string(),
-        }),
+        Some(other) => Err(FrameError::Tensors(format!(
+            "the tensors of the frame's regions differ: {}, and {}; expected the same ids, types and shapes for every region, so \
+             use a model whose outputs have a fixed size",
+            images[0].tensors, other.tensors
+        ))),
     }
 }
 
