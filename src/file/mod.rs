@@ -10,7 +10,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
-pub use text::{TextError, text};
+pub use text::text;
 
 /// The reason why a file was not read. The caller puts the path before the message.
 #[derive(Debug, thiserror::Error)]
@@ -18,12 +18,9 @@ pub use text::{TextError, text};
 pub enum FileError {
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
-    #[error("is {0}; expected a regular file")]
-    NotRegular(&'static str),
-    #[error("has {size} bytes; expected at most {max_size}")]
-    TooLarge { size: u64, max_size: u64 },
-    #[error(transparent)]
-    Text(#[from] TextError),
+    /// It is no regular file, too large, or no text in UTF-8.
+    #[error("{0}")]
+    Content(String),
 }
 
 /// Reads the regular file at `path`.
@@ -40,10 +37,8 @@ pub fn read(path: &Path, max_size: u64) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
     // The size that the file system reports is not a limit: a file can grow, and files of procfs report 0.
     file.take(max_size.saturating_add(1)).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 {
-        size if size > max_size => Err(FileError::TooLarge { size, max_size }),
-        _ => Ok(bytes),
-    }
+    check_size(bytes.len() as u64, max_size)?;
+    Ok(bytes)
 }
 
 /// Reads the regular text file at `path`, without a byte order mark.
@@ -56,11 +51,16 @@ pub fn read_text(path: &Path, max_size: u64) -> Result<String, FileError> {
 
 fn check(metadata: &Metadata, max_size: u64) -> Result<(), FileError> {
     if !metadata.is_file() {
-        return Err(FileError::NotRegular(file_kind(metadata)));
+        let kind = file_kind(metadata);
+        return Err(FileError::Content(format!("is {kind}; expected a regular file")));
     }
-    match metadata.len() {
-        size if size > max_size => Err(FileError::TooLarge { size, max_size }),
-        _ => Ok(()),
+    check_size(metadata.len(), max_size)
+}
+
+fn check_size(size: u64, max_size: u64) -> Result<(), FileError> {
+    match size > max_size {
+        true => Err(FileError::Content(format!("has {size} bytes; expected at most {max_size}"))),
+        false => Ok(()),
     }
 }
 

@@ -140,7 +140,7 @@ fn read_windows(
     options: &ReadOptions,
 ) -> Result<NewTensor, RecordingError> {
     let text =
-        text(bytes).map_err(|cause| RecordingError::Text { path: path.to_owned(), cause })?;
+        text(bytes).map_err(|cause| RecordingError::File { path: path.to_owned(), cause })?;
     let numbers = csv::parse(path, text)?;
     let shape = [numbers.len() / csv::COLUMNS, csv::COLUMNS];
     let id = options.tensor_id.as_deref().unwrap_or("windows");

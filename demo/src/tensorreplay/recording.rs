@@ -9,7 +9,7 @@ use std::io;
 use super::file::{ReadOptions, TensorFile};
 use super::npy::HeaderError;
 use super::pattern::Pattern;
-use gstnmsfilter::file::{FileError, TextError};
+use gstnmsfilter::file::FileError;
 use gstnmsfilter::input::InputError;
 use gstnmsfilter::input::cuda_memory::UploadError;
 use gstnmsfilter::input::custom_meta::NewTensor;
@@ -22,8 +22,6 @@ pub(super) enum RecordingError {
     NoLocation,
     #[error("{path} {cause}")]
     File { path: String, cause: FileError },
-    #[error("{path} {cause}")]
-    Text { path: String, cause: TextError },
     #[error("{path}, line {line}: expected four numbers x,y,side,score, got {found:?}")]
     Csv { path: String, line: usize, found: String },
     #[error("the .npy file {path} cannot be read: {cause}")]
