@@ -385,7 +385,7 @@ impl Model {
         gst::debug!(CAT, obj = element, "{:?}, {mapping:?}", detector.params());
         let of_settings = setting_notices::of_settings(
             detector,
-            tensors,
+            (tensors.model, tensors.batch.is_some()),
             &mapping,
             settings,
             labels,

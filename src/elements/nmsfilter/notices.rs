@@ -15,7 +15,7 @@ use super::NmsFilter;
 use super::clock::SECOND;
 use super::enums::NmsFilterLetterbox;
 use super::settings::Settings;
-use super::words::{self, ElementNotice, MissingTensors};
+use super::words::{self, ElementNotice};
 use crate::deepstream::structures::{Assumption, Structures};
 use crate::input::deepstream::{Batch, Elsewhere};
 use crate::input::selection::{Selection, Sets};
@@ -34,8 +34,8 @@ enum Kind {
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     posted: HashSet<Kind>,
-    /// The selected tensors, if they were missing where there were others.
-    missing: Option<MissingTensors>,
+    /// The selected tensors, if they were missing where there were others, and what to do.
+    missing: Option<String>,
     /// True if a notice has said why no tensors are decoded.
     is_missing_explained: bool,
     watch: TensorWatch,
@@ -97,7 +97,12 @@ impl Notices {
             && settings.unique_id != 0
         {
             let id = batch.found.unique_id;
-            self.missing.get_or_insert(MissingTensors::OfId { id, other });
+            self.missing.get_or_insert_with(|| {
+                format!(
+                    " of the inference element {id}, so nothing is detected; there are tensors of {other}, none of {id}: set \
+                     unique-id to {other}, or to 0; if {id} runs on objects, there were none"
+                )
+            });
         }
         self.post(element, of_batch(batch, settings));
     }
@@ -107,9 +112,11 @@ impl Notices {
     pub fn other_sets(&mut self, element: &NmsFilter, selection: &Selection, sets: &Sets<'_>) {
         if *selection != Selection::First {
             if !sets.is_empty() && !sets.has(selection) {
-                self.missing.get_or_insert_with(|| MissingTensors::OfSet {
-                    selection: selection.to_string(),
-                    sets: sets.to_string(),
+                self.missing.get_or_insert_with(|| {
+                    format!(
+                        " of the inference element {selection}, so nothing is detected; there are those of {sets}: set \
+                         tensors-from to one of these numbers or names"
+                    )
                 });
             }
             return;
@@ -158,9 +165,15 @@ impl Notices {
         if self.is_missing_explained {
             return;
         }
-        let missing = self.missing.take().unwrap_or_else(|| match Capabilities::get().tensors {
-            Ok(()) => MissingTensors::Any,
-            Err(missing) => MissingTensors::AnyWithout { missing },
+        let missing = self.missing.take().unwrap_or_else(|| {
+            let without = Capabilities::get().tensors.err().map(|missing| {
+                format!("; {missing}: tensors of GStreamer's own inference elements cannot be read")
+            });
+            format!(
+                ", so nothing is detected; place nmsfilter directly downstream of the inference element: elements that write \
+                 a new picture drop the tensors, such as videoconvert, videoscale, videocrop and videoflip{}",
+                without.unwrap_or_default()
+            )
         });
         self.post(element, Some(ElementNotice::NoTensors { period, missing }));
     }

@@ -5,7 +5,6 @@
 //! contradicts a known fact. No number of a tensor is read.
 
 use super::enums::Decoder;
-use super::reading::ModelTensors;
 use super::settings::Settings;
 use super::words::ElementNotice;
 use crate::input::model::ModelInput;
@@ -17,11 +16,11 @@ use nmsfilter_core::geometry::{Letterbox, Mapping};
 use nmsfilter_core::reading::{BoxReading, ClassReading};
 use nmsfilter_core::tensor::TensorView;
 
-/// Finds the contradictions of `settings`, with which `tensors` are read for frames with this `mapping`, besides the
-/// reading's own. `is_decoder_wrong` says if the decoder is probably wrong.
+/// Finds the contradictions of `settings`, with which the tensors of `model`, of a batch of DeepStream or not, are read for
+/// frames with this `mapping`, besides the reading's own. `is_decoder_wrong` says if the decoder is probably wrong.
 pub(super) fn of_settings(
     detector: &BoxReading,
-    tensors: ModelTensors<'_>,
+    (model, is_batch): (ModelInput, bool),
     mapping: &Mapping,
     settings: &Settings,
     labels: &Labels,
@@ -33,10 +32,10 @@ pub(super) fn of_settings(
     let of_labels = || of_labels(detector, thresholds, labels);
     [
         if is_decoder_wrong { None } else { of_labels() },
-        of_letterbox(settings, tensors.model, mapping),
-        of_model_size(settings, tensors.model, is_normalized),
+        of_letterbox(settings, model, mapping),
+        of_model_size(settings, model, is_normalized),
         of_layout_file(detector, settings),
-        of_unique_id(tensors, settings),
+        of_unique_id(settings).filter(|_| !is_batch),
         settings.attach.is_empty().then_some(ElementNotice::NothingAttached),
     ]
     .into_iter()
@@ -139,8 +138,8 @@ fn of_layout_file(detector: &BoxReading, settings: &Settings) -> Option<ElementN
 }
 
 /// The id can also come from a configuration of nvinfer.
-fn of_unique_id(tensors: ModelTensors<'_>, settings: &Settings) -> Option<ElementNotice> {
+fn of_unique_id(settings: &Settings) -> Option<ElementNotice> {
     let id = settings.unique_id;
     let is_set = id != 0 && settings.was_set.contains("unique-id");
-    (is_set && tensors.batch.is_none()).then_some(ElementNotice::UnusedId { id })
+    is_set.then_some(ElementNotice::UnusedId { id })
 }

@@ -5,7 +5,6 @@ use crate::deepstream::layout::{StructureLayout, Version, versions_with_regions}
 use crate::input::MAX_TENSORS;
 use crate::input::deepstream::OutsideObject;
 use crate::output::Labels;
-use gst_newer::Missing;
 use nmsfilter_core::decoder::{ChoiceError, classifier};
 use nmsfilter_core::reading::Notice;
 use nmsfilter_core::tensor::MAX_DIMENSIONS;
@@ -178,7 +177,7 @@ pub(super) enum ElementNotice {
     )]
     ObjectOutside(OutsideObject),
     #[error("no buffer of the {period} carried tensors{missing}")]
-    NoTensors { period: &'static str, missing: MissingTensors },
+    NoTensors { period: &'static str, missing: String },
     // What is attached.
     #[error(
         "the buffer already carries the best region that is about to be attached, so all regions may be attached twice; if \
@@ -200,31 +199,6 @@ pub(super) enum ElementNotice {
     /// A limit that was set, so that this is only logged.
     #[error("max-detections={limit} is reached")]
     Limit { limit: usize },
-}
-
-/// The tensors that no buffer has.
-#[derive(Clone, Debug, thiserror::Error)]
-pub(super) enum MissingTensors {
-    #[error(
-        ", so nothing is detected; place nmsfilter directly downstream of the inference element: elements that write a new \
-         picture drop the tensors, such as videoconvert, videoscale, videocrop and videoflip"
-    )]
-    Any,
-    #[error(
-        "{}; {missing}: tensors of GStreamer's own inference elements cannot be read",
-        Self::Any
-    )]
-    AnyWithout { missing: Missing },
-    #[error(
-        " of the inference element {selection}, so nothing is detected; there are those of {sets}: set tensors-from to one \
-         of these numbers or names"
-    )]
-    OfSet { selection: String, sets: String },
-    #[error(
-        " of the inference element {id}, so nothing is detected; there are tensors of {other}, none of {id}: set unique-id \
-         to {other}, or to 0; if {id} runs on objects, there were none"
-    )]
-    OfId { id: u32, other: u32 },
 }
 
 impl ElementNotice {
