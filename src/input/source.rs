@@ -90,7 +90,7 @@ impl<'i, 'a> Images<'i, 'a> {
             Self::Frames(frames) => (Some(0..frames.len()), None),
             Self::Batch(batch) => (None, Some(batch)),
         };
-        frames.into_iter().chain(batch.into_iter().flat_map(Batch::runs))
+        frames.into_iter().chain(batch.into_iter().flat_map(|batch| batch.runs()))
     }
 
     /// The frame of the image with this index.

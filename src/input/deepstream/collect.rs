@@ -4,36 +4,28 @@
 //! In: a locked batch. Out: the frames, regions of interest or objects that have tensors of the selected inference element,
 //! their layers, and the addresses of the layers.
 
-use arrayvec::ArrayVec;
-
 use super::crop::cropped;
 use super::layer::Layer;
 use super::memory::{Addresses, LayerMemory};
 use super::region_fits::RegionFits;
-use super::{BatchImage, Elsewhere, Found, OutsideObject, TensorPlace};
-use crate::deepstream::{DeepStreamError, FrameMeta, LayerMeta, LockedBatch, Surfaces, TensorMeta};
+use super::{Batch, BatchImage, Elsewhere, HAS_CURRENT_HOST_COPY, OutsideObject, TensorPlace};
+use crate::deepstream::{DeepStreamError, FrameMeta, LayerMeta, LockedBatch, TensorMeta};
 use crate::input::model::ModelInput;
 use crate::input::region::TensorRegion;
 use crate::input::source::ImageFrame;
 use crate::input::{InputError, MAX_TENSORS};
 
-/// Reads the lists of a batch into a reader's memory.
-pub(super) struct Collector<'r> {
-    pub images: &'r mut Vec<BatchImage>,
-    pub layers: ArrayVec<Layer<'r>, MAX_TENSORS>,
-    pub memories: &'r mut Vec<LayerMemory>,
-    pub host_is_current: bool,
-    pub surfaces: Option<Surfaces<'r>>,
-    pub caps_size: Option<[u32; 2]>,
-    pub found: Found,
-}
-
-impl<'r> Collector<'r> {
-    pub fn collect(
-        mut self,
-        batch: &LockedBatch<'r>,
+impl<'a> Batch<'a> {
+    /// Reads the lists of the batch. If no frame has tensors, `search_elsewhere` says whether to search for tensors of objects
+    /// and of regions of interest.
+    ///
+    /// # Errors
+    /// If the metadata is damaged, or frames have different layers.
+    pub(super) fn collect(
+        &mut self,
+        batch: &LockedBatch<'a>,
         search_elsewhere: bool,
-    ) -> Result<Self, InputError> {
+    ) -> Result<(), InputError> {
         self.images.clear();
         let is_selected = self.found.unique_id != 0;
         if !is_selected {
@@ -68,13 +60,13 @@ impl<'r> Collector<'r> {
             let ImageFrame { index, region, .. } = image.frame;
             (image.run(), index, region.and_then(|region| region.parent), image.first)
         });
-        Ok(self)
+        Ok(())
     }
 
     /// Adds the objects of `frame`, whose index in the batch is `index`, that have tensors.
     fn collect_objects(
         &mut self,
-        batch: &LockedBatch<'r>,
+        batch: &LockedBatch<'a>,
         index: usize,
         frame: FrameMeta<'_>,
     ) -> Result<(), InputError> {
@@ -101,7 +93,7 @@ impl<'r> Collector<'r> {
     }
 
     /// Adds the regions of interest that have tensors.
-    fn collect_regions(&mut self, batch: &LockedBatch<'r>) -> Result<(), InputError> {
+    fn collect_regions(&mut self, batch: &LockedBatch<'a>) -> Result<(), InputError> {
         let mut fits = RegionFits::default();
         for region in batch.regions()? {
             let Some(tensor) = self.select(batch, batch.region_tensors(region))? else { continue };
@@ -142,7 +134,7 @@ impl<'r> Collector<'r> {
     /// Returns the first of these tensors that is of the selected inference element.
     fn select<'l>(
         &mut self,
-        batch: &LockedBatch<'r>,
+        batch: &LockedBatch<'a>,
         tensors: impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>>,
     ) -> Result<Option<TensorMeta<'l>>, DeepStreamError> {
         let mut selected = None;
@@ -161,7 +153,7 @@ impl<'r> Collector<'r> {
     /// Returns the size of `frame`, or else the size in the caps, which a single source has.
     fn size(
         &mut self,
-        batch: &LockedBatch<'r>,
+        batch: &LockedBatch<'a>,
         frame: FrameMeta<'_>,
     ) -> Result<[u32; 2], InputError> {
         if let Some(size) = batch.size(frame, self.surfaces.as_ref()) {
@@ -175,7 +167,7 @@ impl<'r> Collector<'r> {
     /// determines the layers of the batch.
     fn add_image(
         &mut self,
-        batch: &LockedBatch<'r>,
+        batch: &LockedBatch<'a>,
         (frame, size, region): (usize, [u32; 2], Option<TensorRegion>),
         tensor: TensorMeta<'_>,
     ) -> Result<(), InputError> {
@@ -199,7 +191,7 @@ impl<'r> Collector<'r> {
                 self.memories.push(LayerMemory::default());
             }
             let LayerMeta { host, device, .. } = meta;
-            let host_is_current = self.host_is_current;
+            let host_is_current = self.structures().version <= HAS_CURRENT_HOST_COPY;
             self.memories[first + count].set(Addresses {
                 host,
                 device,

@@ -37,8 +37,7 @@ use super::source::ImageFrame;
 use super::{InputError, MAX_TENSORS};
 use crate::deepstream::layout::Version;
 use crate::deepstream::structures::Structures;
-use crate::deepstream::{BatchMeta, DeepStream, DeepStreamError, FrameCaps, NetworkInfo};
-use collect::Collector;
+use crate::deepstream::{BatchMeta, DeepStream, DeepStreamError, FrameCaps, NetworkInfo, Surfaces};
 use layer::Layer;
 pub(super) use layer::LayerImages;
 use memory::LayerMemory;
@@ -105,10 +104,13 @@ impl From<NetworkInfo> for ModelInput {
 #[derive(Debug)]
 pub(crate) struct Batch<'a> {
     /// The images with tensors. Images of one run follow each other, and in it the images of one frame.
-    pub images: &'a [BatchImage],
+    pub images: &'a mut Vec<BatchImage>,
     layers: ArrayVec<Layer<'a>, MAX_TENSORS>,
-    memories: &'a [LayerMemory],
+    memories: &'a mut Vec<LayerMemory>,
     meta: BatchMeta<'a>,
+    /// What has the sizes of frames beside their metadata.
+    surfaces: Option<Surfaces<'a>>,
+    caps_size: Option<[u32; 2]>,
     /// Other facts about the batch.
     pub found: Found,
 }
@@ -189,17 +191,13 @@ impl Reader {
         let Some(meta) = deepstream.batch(buffer)? else {
             return Ok(None);
         };
-        let host_is_current = meta.structures().version <= HAS_CURRENT_HOST_COPY;
         let found = Found { unique_id: *unique_id, ..Found::default() };
         // SAFETY: the caps are the buffer's.
         let surfaces = unsafe { meta.surfaces(buffer, caps) };
-        let caps_size = caps.map(|caps| caps.size);
-        let layers = ArrayVec::new();
-        let collector =
-            Collector { images, layers, memories, host_is_current, surfaces, caps_size, found };
-        let Collector { images, layers, memories, found, .. } =
-            collector.collect(&meta.lock(), search_elsewhere)?;
-        Ok(Some(Batch { images, layers, memories, meta, found }))
+        let (caps_size, layers) = (caps.map(|caps| caps.size), ArrayVec::new());
+        let mut batch = Batch { images, layers, memories, meta, surfaces, caps_size, found };
+        batch.collect(&meta.lock(), search_elsewhere)?;
+        Ok(Some(batch))
     }
 
     /// Adds data to `copy` that DeepStream does not copy from `original`: the sizes of frames, and model
@@ -240,7 +238,7 @@ impl<'a> Batch<'a> {
     }
 
     /// The ranges of [`images`](Self::images) that one run can decode.
-    pub fn runs(&self) -> impl Iterator<Item = Range<usize>> + use<'a> {
+    pub fn runs(&self) -> impl Iterator<Item = Range<usize>> {
         let mut first = 0;
         self.images.chunk_by(|a, b| a.run() == b.run()).map(move |images| {
             let range = first..first + images.len();
@@ -251,7 +249,7 @@ impl<'a> Batch<'a> {
 
     /// Returns the tensors of these images, one per layer.
     pub fn tensors(&self, images: Range<usize>) -> ArrayVec<LayerImages<'_>, MAX_TENSORS> {
-        let (images, memories) = (&self.images[images], self.memories);
+        let (images, memories) = (&self.images[images], &self.memories[..]);
         let of_layer = |(index, layer)| LayerImages { layer, index, images, memories };
         self.layers.iter().enumerate().map(of_layer).collect()
     }
