@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
-use super::deepstream::{Batch, LayerImages};
+use super::deepstream::Batch;
 use super::model::ModelInput;
 use super::region::TensorRegion;
 use super::{MAX_TENSORS, TensorViews, Tensors};
@@ -41,7 +41,7 @@ pub(crate) struct ImageFrame {
 }
 
 /// The images of a buffer, or some of them.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Images<'i, 'a> {
     /// Frames, or the regions of one frame, with equally many tensors of equal ids, element types and shapes.
     Frames(&'i [FrameTensors<'a>]),
@@ -50,14 +50,20 @@ pub(crate) enum Images<'i, 'a> {
 }
 
 /// The tensors of the images of a run.
-#[expect(clippy::large_enum_variant, reason = "a box would be an allocation per buffer")]
 pub(crate) enum ImageTensors<'i, 'a> {
     /// Tensors as they are attached to one frame.
     Attached(&'i Tensors<'a>),
-    /// Tensors of several frames, each in separate memory.
-    Separate(ArrayVec<SeparateImages<'i, 'a>, MAX_TENSORS>),
-    /// Layers of DeepStream, whose first dimension is the number of images.
-    Layers(ArrayVec<LayerImages<'i>, MAX_TENSORS>),
+    /// Tensors whose first dimension is the number of images.
+    OfImages(ArrayVec<TensorOfImages<'i, 'a>, MAX_TENSORS>),
+}
+
+/// A tensor of several images, each of which is in separate memory.
+#[derive(Debug)]
+pub(crate) struct TensorOfImages<'i, 'a> {
+    images: Images<'i, 'a>,
+    run: Range<usize>,
+    /// The index of the tensor in its frame, or of the layer.
+    index: usize,
 }
 
 impl ImageFrame {
@@ -119,72 +125,62 @@ impl<'i, 'a> Images<'i, 'a> {
         images.clone().filter(is_first).count()
     }
 
+    /// Returns true if frames of a run are decoded together whose tensors are attached to each of them. Their reading is that
+    /// of one of them.
+    pub fn are_separate(self, run: &Range<usize>) -> bool {
+        matches!(self, Self::Frames(_)) && run.len() > 1
+    }
+
     /// The tensors of these images.
-    pub fn tensors(self, images: Range<usize>) -> ImageTensors<'i, 'a> {
-        match self {
-            Self::Frames(frames) => match &frames[images] {
-                [frame] => ImageTensors::Attached(&frame.tensors),
-                frames => {
-                    let tensors = frames.first().map_or(0, |frame| frame.tensors.len());
-                    let separate = |index| SeparateImages { frames, index };
-                    ImageTensors::Separate((0..tensors).map(separate).collect())
-                }
+    pub fn tensors(self, run: Range<usize>) -> ImageTensors<'i, 'a> {
+        let count = match self {
+            Self::Frames(frames) => match &frames[run.clone()] {
+                [frame] => return ImageTensors::Attached(&frame.tensors),
+                frames => frames.first().map_or(0, |frame| frame.tensors.len()),
             },
-            Self::Batch(batch) => ImageTensors::Layers(batch.tensors(images)),
-        }
+            Self::Batch(batch) => batch.layers(),
+        };
+        let tensor = |index| TensorOfImages { images: self, run: run.clone(), index };
+        ImageTensors::OfImages((0..count).map(tensor).collect())
     }
 }
 
 impl ImageTensors<'_, '_> {
-    /// Views of the tensors. The first dimension of separate images, and of layers, is the number of images.
+    /// Views of the tensors.
     pub fn views(&self) -> TensorViews<'_> {
         match self {
             Self::Attached(tensors) => tensors.views(),
-            Self::Separate(tensors) => tensors.iter().map(SeparateImages::view).collect(),
-            Self::Layers(layers) => layers.iter().map(LayerImages::view).collect(),
+            Self::OfImages(tensors) => tensors.iter().map(TensorOfImages::view).collect(),
         }
-    }
-
-    /// Views of the tensors for which a plan is made: separate images have the plan of one of them.
-    pub fn planned_views(&self) -> TensorViews<'_> {
-        match self {
-            Self::Separate(tensors) => tensors
-                .first()
-                .map_or_else(TensorViews::default, |tensor| tensor.frames[0].tensors.views()),
-            Self::Attached(_) | Self::Layers(_) => self.views(),
-        }
-    }
-
-    /// Returns true if each image is in separate memory, and the plan is made for one image.
-    pub fn are_separate(&self) -> bool {
-        matches!(self, Self::Separate(_))
     }
 }
 
-/// A tensor of several frames, an image each.
-#[derive(Debug)]
-pub(crate) struct SeparateImages<'i, 'a> {
-    frames: &'i [FrameTensors<'a>],
-    /// The index of the tensor in its frame.
-    index: usize,
-}
-
-impl SeparateImages<'_, '_> {
+impl TensorOfImages<'_, '_> {
     fn view(&self) -> TensorView<'_> {
-        let first = self.frames[0].tensors.view(self.index);
-        let elements = first.shape.elements().unwrap_or(usize::MAX);
-        let shape = Shape::new(&[self.frames.len(), elements]).expect("these are two");
-        TensorView::new(first.id, first.element, shape, Storage::Images(self))
-            .with_quantization(first.quantization)
+        let (count, storage) = (self.run.len(), Storage::Images(self));
+        match self.images {
+            Images::Frames(frames) => {
+                let first = frames[self.run.start].tensors.view(self.index);
+                let elements = first.shape.elements().unwrap_or(usize::MAX);
+                let shape = Shape::new(&[count, elements]).expect("these are two");
+                TensorView::new(first.id, first.element, shape, storage)
+                    .with_quantization(first.quantization)
+            }
+            Images::Batch(batch) => batch.view(self.index, count, storage),
+        }
     }
 }
 
-impl tensor::Images for SeparateImages<'_, '_> {
+impl tensor::Images for TensorOfImages<'_, '_> {
     fn count(&self) -> usize {
-        self.frames.len()
+        self.run.len()
     }
 
     fn storage(&self, index: usize) -> Storage<'_> {
-        self.frames[index].tensors.view(self.index).storage
+        let image = self.run.start + index;
+        match self.images {
+            Images::Frames(frames) => frames[image].tensors.view(self.index).storage,
+            Images::Batch(batch) => batch.storage(image, self.index),
+        }
     }
 }

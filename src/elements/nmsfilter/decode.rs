@@ -120,11 +120,13 @@ impl FrameDecoder {
     ) -> Result<(), FrameError> {
         let now = self.now;
         let Self { engine, regions, counts, notices, mappings, places, .. } = self;
-        let tensors = images.tensors(run.clone());
-        let (mut views, planned) = (tensors.views(), tensors.planned_views());
+        let (tensors, are_separate) = (images.tensors(run.clone()), images.are_separate(&run));
+        let of_first = images.tensors(run.start..run.start + 1);
+        let read = if are_separate { of_first.views() } else { tensors.views() };
+        let mut views = tensors.views();
         let first = images.frame(run.start);
         let of_model = ModelTensors {
-            tensors: &planned,
+            tensors: &read,
             frame: first.image_size(),
             model: first.model,
             family: model.family(),
@@ -142,7 +144,6 @@ impl FrameDecoder {
         let Output::Boxes(detector) = &mut reading.output else {
             unreachable!("classes are above")
         };
-        let are_separate = tensors.are_separate();
         if are_separate {
             detector.prepare_images(run.len(), &views);
         }

@@ -164,17 +164,14 @@ pub(super) fn check_caps(
     if settings.tensors_from.is_some() {
         return Ok(());
     }
-    let settings = reading::Settings {
-        decoder: settings.wanted_decoder()?,
-        options: settings.decoder_options(0, false, Default::default(), frame),
-        classifiers: settings.decoder.classifiers(),
-        has_class_thresholds: false,
-        classes: None,
-    };
+    let wanted = settings.wanted_decoder()?;
     for tensors in tensor_caps::groups(caps) {
         let is_known = tensors.iter().any(|tensor| decoder::is_known(&tensor.id));
         let views: Vec<TensorView<'_>> = tensors.iter().map(CapsTensor::view).collect();
-        let facts = Facts { tensors: &views, family: None, in_frame: true, engine: None };
+        let model = ModelInput::default();
+        let tensors = ModelTensors { tensors: &views, frame, model, family: None, batch: None };
+        let facts = tensors.facts(&views, None);
+        let settings = tensors.settings(settings, &Labels::default(), wanted);
         let params = |_: Option<&_>| Ok::<_, Refusal>(Params::default());
         match reading::read(&facts, &settings, params) {
             Err(Refusal::Choice(error)) if is_known && contradicts(&error) => {

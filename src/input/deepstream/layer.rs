@@ -5,11 +5,9 @@
 
 use arrayvec::ArrayVec;
 
-use super::BatchImage;
-use super::memory::LayerMemory;
 use crate::deepstream::{LayerMeta, LockedBatch};
 use crate::input::InputError;
-use nmsfilter_core::tensor::{ElementType, Images, MAX_DIMENSIONS, Shape, Storage, TensorView};
+use nmsfilter_core::tensor::{ElementType, MAX_DIMENSIONS, Shape, Storage, TensorView};
 
 /// An output layer of the model.
 #[derive(Debug, PartialEq)]
@@ -54,34 +52,13 @@ impl<'a> Layer<'a> {
     pub fn bytes(&self) -> usize {
         self.dims.iter().product::<usize>() * self.element.size().unwrap_or(0)
     }
-}
 
-/// A layer of some images.
-#[derive(Debug)]
-pub(crate) struct LayerImages<'a> {
-    pub(super) layer: &'a Layer<'a>,
-    pub(super) index: usize,
-    pub(super) images: &'a [BatchImage],
-    pub(super) memories: &'a [LayerMemory],
-}
-
-impl LayerImages<'_> {
-    /// The first dimension is the number of images.
-    pub fn view(&self) -> TensorView<'_> {
+    /// The tensor of this number of images, which is its first dimension.
+    pub fn view<'v>(&'v self, images: usize, storage: Storage<'v>) -> TensorView<'v> {
         let mut dims = ArrayVec::<usize, MAX_DIMENSIONS>::new();
-        dims.push(self.images.len());
-        dims.extend(self.layer.dims.iter().copied());
+        dims.push(images);
+        dims.extend(self.dims.iter().copied());
         let shape = Shape::new(&dims).expect("a layer has less than MAX_DIMENSIONS dimensions");
-        TensorView::new(self.layer.name, self.layer.element, shape, Storage::Images(self))
-    }
-}
-
-impl Images for LayerImages<'_> {
-    fn count(&self) -> usize {
-        self.images.len()
-    }
-
-    fn storage(&self, index: usize) -> Storage<'_> {
-        self.memories[self.images[index].first + self.index].storage()
+        TensorView::new(self.name, self.element, shape, storage)
     }
 }

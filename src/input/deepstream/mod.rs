@@ -39,8 +39,8 @@ use crate::deepstream::layout::Version;
 use crate::deepstream::structures::Structures;
 use crate::deepstream::{BatchMeta, DeepStream, DeepStreamError, FrameCaps, NetworkInfo, Surfaces};
 use layer::Layer;
-pub(super) use layer::LayerImages;
 use memory::LayerMemory;
+use nmsfilter_core::tensor::{Storage, TensorView};
 
 /// The last version in which host addresses always have the tensors. nvinfer in later versions has the option
 /// `disable-output-host-copy`.
@@ -247,11 +247,14 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Returns the tensors of these images, one per layer.
-    pub fn tensors(&self, images: Range<usize>) -> ArrayVec<LayerImages<'_>, MAX_TENSORS> {
-        let (images, memories) = (&self.images[images], &self.memories[..]);
-        let of_layer = |(index, layer)| LayerImages { layer, index, images, memories };
-        self.layers.iter().enumerate().map(of_layer).collect()
+    /// The tensor of a layer for this number of images.
+    pub fn view<'v>(&'v self, layer: usize, images: usize, storage: Storage<'v>) -> TensorView<'v> {
+        self.layers[layer].view(images, storage)
+    }
+
+    /// The memory of a layer of an image.
+    pub fn storage(&self, image: usize, layer: usize) -> Storage<'_> {
+        self.memories[self.images[image].first + layer].storage()
     }
 
     /// Returns the number of layers that are read.
