@@ -50,6 +50,7 @@ pub(crate) enum Images<'i, 'a> {
 }
 
 /// The tensors of the images of a run.
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation per buffer")]
 pub(crate) enum ImageTensors<'i, 'a> {
     /// Tensors as they are attached to one frame.
     Attached(&'i Tensors<'a>),
