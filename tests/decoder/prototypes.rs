@@ -2,7 +2,7 @@
 //! Finding the dimension of a prototype tensor that is the number of prototypes: for models of
 //! every size, with dimensions in both orders, and with whatever the user specified.
 
-use nmsfilter_core::decoder::{self, Channels, ChoiceError, Layout, LayoutError, Options};
+use nmsfilter_core::decoder::{self, Channels, ChoiceError, Layout, LayoutProblem, Options};
 use nmsfilter_core::tensor::TensorView;
 
 const CHANNELS: usize = 32;
@@ -141,7 +141,7 @@ fn without_the_size_the_number_of_classes_decides_or_nothing_is_read() {
                     model.check(&layout);
                     read += 1;
                 }
-                Err(ChoiceError::Layout(error @ LayoutError::Prototypes { .. })) => {
+                Err(ChoiceError::Layout(error)) if error.problem == LayoutProblem::Prototypes => {
                     let text = error.to_string();
                     let advice = "; set `options.num_classes`, `options.channels` to first or last, or `model_size`";
                     assert!(text.contains(advice), "{text}");

@@ -2,7 +2,7 @@
 //! The option `score_activation` with every decoder. The expected scores are formulas in this file.
 
 use nmsfilter_core::decoder::layout::Activation;
-use nmsfilter_core::decoder::{self, Layout, LayoutError, Options, decoders};
+use nmsfilter_core::decoder::{self, Layout, LayoutProblem, Options, decoders};
 use nmsfilter_core::engine::{ClassThresholds, Engine, ImagePlace, Job, Method, Params, Reference};
 use nmsfilter_core::tensor::TensorView;
 
@@ -313,7 +313,9 @@ fn softmax_of_a_single_score_is_an_error() {
                 assert!(!single.contains(&name), "{name}");
                 assert_eq!(layout.score.activation, Activation::Softmax, "{name}");
             }
-            Err(decoder::ChoiceError::Layout(error @ LayoutError::SingleSoftmax { .. })) => {
+            Err(decoder::ChoiceError::Layout(error))
+                if error.problem == LayoutProblem::SingleSoftmax =>
+            {
                 assert!(single.contains(&name), "{error}");
                 assert!(
                     error.to_string().contains("set `options.score_activation` to sigmoid"),

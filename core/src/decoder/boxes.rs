@@ -3,12 +3,16 @@
 //! export them after decoding anchors, and with the class of each box in a third tensor, as postprocessed outputs have
 //! them. The format of the boxes is [`Options::box_format`].
 
-use super::check::{check_batch, check_classes, check_element_type, check_images, check_lengths};
+use super::check::{
+    self, check_batch, check_classes, check_element_type, check_images, check_lengths,
+    no_background,
+};
 use super::choose::{ONNX_PREFIX, chosen};
 use super::form::Rule;
-use super::layout::{Background, Field, Layout, LayoutError, PlainLayout};
+use super::layout::{Background, Field, Layout, LayoutError, LayoutProblem, PlainLayout};
 use super::{Decoder, Family, Form, MAX_CLASSES, Options, Role, Scores};
 use crate::tensor::TensorView;
+use crate::wording::Setting;
 
 const NAME: &str = "boxes";
 
@@ -37,7 +41,14 @@ pub(super) fn layout(tensors: &[&TensorView<'_>], options: Options) -> Result<La
     match (columns, options.box_format) {
         (numbers, format) if numbers == format.components() => {}
         (numbers @ 3..=4, format) => {
-            return Err(LayoutError::BoxFormat { tensor: boxes.to_string(), format, numbers });
+            let other = if numbers == 3 { "square" } else { "corners or center" };
+            let text = format!(
+                "tensor {boxes}: {} needs [N,{}], got {numbers} numbers per box; set {} to {other}",
+                Setting::BoxFormat.to(format.name()),
+                format.components(),
+                Setting::BoxFormat
+            );
+            return Err(LayoutError::new(LayoutProblem::BoxFormat, text));
         }
         _ => return Err(shape_error(boxes)),
     }
@@ -84,7 +95,7 @@ pub(super) fn layout(tensors: &[&TensorView<'_>], options: Options) -> Result<La
     layout.score.activation = options.score_activation.unwrap_or_default();
     let background = options.background.unwrap_or_default();
     if !layout.set_background(background, options.known_classes()) {
-        return Err(LayoutError::no_background(scores, NAME, background));
+        return Err(no_background(scores, NAME, background));
     }
     Ok(layout)
 }
@@ -121,7 +132,7 @@ pub(super) fn labeled_layout(
         return Err(shape_error(scores));
     }
     if let Some(background) = options.background.filter(|it| *it != Background::None) {
-        return Err(LayoutError::no_background(scores, NAME, background));
+        return Err(no_background(scores, NAME, background));
     }
     if has_classes(labels) == Some(false) {
         return Err(shape_error(labels));
@@ -230,6 +241,5 @@ impl Matrix {
 }
 
 fn shape_error(tensor: &TensorView<'_>) -> LayoutError {
-    let (tensor, expected) = (tensor.to_string(), EXPECTS.to_owned());
-    LayoutError::Shape { tensor, decoder: NAME, expected }
+    check::shape_error(tensor, NAME, EXPECTS)
 }

@@ -16,9 +16,11 @@
 //! double precision. Rounded to single precision, a score has equal bits on every platform. Classes are ordered by
 //! x, then by their number, since several scores can be rounded to one number, such as 1.
 
-use super::check::{check_classes, check_element_type, check_num_classes};
+use super::check::{
+    check_classes, check_element_type, check_num_classes, shape_error, single_softmax,
+};
 use super::layout::Activation;
-use super::{ChoiceError, LayoutError, Options};
+use super::{ChoiceError, Options};
 use crate::engine::Params;
 use crate::functions::{exp, sigmoid};
 use crate::tensor::{HostImages, TensorError, TensorView};
@@ -110,7 +112,7 @@ pub enum Evidence {
 
 impl Classifier {
     /// Finds the tensors with scores: those with an id of [`IDS`] or, if none has one, those of their shape. Of several
-    /// without an id, those with one number are left out if that has no score ([`LayoutError::SingleSoftmax`]), and those
+    /// without an id, those with one number are left out if that has no score ([`LayoutProblem::SingleSoftmax`](super::layout::LayoutProblem::SingleSoftmax)), and those
     /// with another number of classes than is expected.
     ///
     /// The function of the scores is that of the options, else of the id, else none if `is_softmaxed` (the model is known to
@@ -239,14 +241,9 @@ impl ClassOutput {
         is_softmaxed: bool,
     ) -> Result<Self, ChoiceError> {
         let tensor = &tensors[index];
-        let text = || tensor.to_string();
-        let classes = classes(tensor).ok_or_else(|| LayoutError::Shape {
-            tensor: text(),
-            decoder: NAME,
-            expected: "[C], [1,C] or [1,C,1,1]: one score for each class and no boxes; export the model with a batch \
-                       size of 1, or set the decoder of the detector"
-                .to_owned(),
-        })?;
+        let expected = "[C], [1,C] or [1,C,1,1]: one score for each class and no boxes; export the model with a batch \
+                        size of 1, or set the decoder of the detector";
+        let classes = classes(tensor).ok_or_else(|| shape_error(tensor, NAME, expected))?;
         check_classes(tensor, classes)?;
         check_element_type(tensor)?;
         check_num_classes(tensor, NAME, classes, *options)?;
@@ -254,7 +251,7 @@ impl ClassOutput {
         let activation =
             options.score_activation.or_else(|| activation_of(tensor.id)).unwrap_or(of_model);
         if activation == Activation::Softmax && classes == 1 {
-            return Err(LayoutError::SingleSoftmax { tensor: text(), decoder: NAME }.into());
+            return Err(single_softmax(tensor, NAME).into());
         }
         Ok(Self { tensor: index, classes, activation })
     }

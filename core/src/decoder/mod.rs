@@ -25,14 +25,16 @@ use arrayvec::ArrayVec;
 pub use choose::ONNX_PREFIX;
 pub use choose::is_known;
 pub use choose::misread;
-pub use choose::{Choice, ChoiceError, Offers, Reason, choose};
+pub use choose::{Choice, ChoiceError, Reason, choose};
 pub use description::DescriptionError;
 pub use families::texts;
 pub use families::{Family, decoders, from_text};
 pub use form::Form;
 use form::MAX_FORMS;
 pub use groups::{GroupTensor, Groups, TensorGroup, tensor_groups};
-pub use layout::{BoxFormat, Channels, Coordinates, Field, Layout, LayoutError, PlainLayout};
+pub use layout::{
+    BoxFormat, Channels, Coordinates, Field, Layout, LayoutError, LayoutProblem, PlainLayout,
+};
 
 use crate::tensor::TensorView;
 

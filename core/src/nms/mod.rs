@@ -57,7 +57,7 @@ pub use merged_boxes::MergedBoxes;
 pub use crate::decoder::layout::{Activation, Background};
 pub use crate::decoder::{
     BoxFormat, Channels, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError,
-    MAX_CLASSES, Offers, Options,
+    LayoutProblem, MAX_CLASSES, Options,
 };
 pub use crate::engine::detail::{Detail, Point, Points};
 pub use crate::engine::{

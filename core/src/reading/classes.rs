@@ -12,6 +12,7 @@ use super::{Facts, Refusal, Settings};
 use crate::decoder::classifier::{
     ClassLimits, ClassOutput, ClassScore, Classifier, Evidence, is_id,
 };
+use crate::decoder::layout::LayoutProblem;
 use crate::decoder::{ChoiceError, LayoutError, is_known};
 use crate::engine::{EngineError, Params};
 use crate::tensor::TensorView;
@@ -147,8 +148,13 @@ impl ClassReading {
             Evidence::NoProbability(at) => Some(ClassFinding::NoProbability(at)),
             Evidence::Whole => Some(ClassFinding::Whole),
             Evidence::Sequence { length } => {
-                let tensor = tensor.to_string();
-                return Err(ChoiceError::from(LayoutError::Sequence { tensor, length }).into());
+                let text = format!(
+                    "tensor {tensor} is no score for each class: it has whole numbers ({length}), then -1 up to the end, \
+                     which is a sequence, as of the characters of a license plate; decoder classifier expects scores: read \
+                     such tensors in the application"
+                );
+                let error = LayoutError::new(LayoutProblem::Sequence, text);
+                return Err(ChoiceError::from(error).into());
             }
         };
         let is_expected = self.has_activation

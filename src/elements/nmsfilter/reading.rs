@@ -13,8 +13,9 @@ use crate::input::model::ModelInput;
 use crate::input::tensor_caps::{self, CapsTensor};
 use crate::output::Labels;
 use nmsfilter_core::decoder::Decoder;
+use nmsfilter_core::decoder::layout::LayoutProblem;
 use nmsfilter_core::decoder::model_family::ModelFamily;
-use nmsfilter_core::decoder::{self, ChoiceError, LayoutError};
+use nmsfilter_core::decoder::{self, ChoiceError};
 use nmsfilter_core::engine::{Engine, Params};
 use nmsfilter_core::reading::Refusal;
 use nmsfilter_core::reading::{self, Facts, Reading};
@@ -187,13 +188,10 @@ pub(super) fn check_caps(
 fn contradicts(error: &ChoiceError) -> bool {
     match error {
         ChoiceError::NoFit { .. } | ChoiceError::Incomplete { .. } => true,
-        ChoiceError::Layout(error) => matches!(
-            error,
-            LayoutError::Shape { .. }
-                | LayoutError::ElementType { .. }
-                | LayoutError::Anchors { .. }
-                | LayoutError::Lengths { .. }
-        ),
+        ChoiceError::Layout(error) => {
+            use LayoutProblem::{Anchors, ElementType, Lengths, Shape};
+            matches!(error.problem, Shape | ElementType | Anchors | Lengths)
+        }
         _ => false,
     }
 }

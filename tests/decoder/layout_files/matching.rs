@@ -147,15 +147,30 @@ fn numbers_of_boxes_and_scores_cannot_be_integers_without_a_scale() {
         decoder::choose(&[tensor], decoder, Options::default()).err().unwrap()
     };
     let found = error(TensorView::from_slice("output0", &[1, 3, 6], &integers));
-    assert!(matches!(found, ChoiceError::Layout(LayoutError::ElementType { .. })), "{found}");
+    assert!(
+        matches!(
+            found,
+            ChoiceError::Layout(LayoutError { problem: LayoutProblem::ElementType, .. })
+        ),
+        "{found}"
+    );
     let found = error(TensorView::from_slice("output0", &[1, 3, 6], &bytes));
-    assert!(matches!(found, ChoiceError::Layout(LayoutError::NotQuantized { .. })), "{found}");
+    assert!(
+        matches!(
+            found,
+            ChoiceError::Layout(LayoutError { problem: LayoutProblem::NotQuantized, .. })
+        ),
+        "{found}"
+    );
     let quantized = TensorView::from_slice("output0", &[1, 3, 6], &bytes)
         .with_quantization(Quantization::new(0.5, 0));
     assert!(decoder::choose(&[quantized], decoder, Options::default()).is_ok());
     let mut other = TensorView::from_slice::<f32>("output0", &[1, 0, 6], &[]);
     other.element = ElementType::Other("f64");
-    assert!(matches!(error(other), ChoiceError::Layout(LayoutError::ElementType { .. })));
+    assert!(matches!(
+        error(other),
+        ChoiceError::Layout(LayoutError { problem: LayoutProblem::ElementType, .. })
+    ));
 }
 
 /// If the names are unknown, the fixed output order of the postprocessing operations identifies the

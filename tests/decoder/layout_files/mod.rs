@@ -9,7 +9,8 @@ mod values;
 
 use nmsfilter_core::decoder::layout::{Activation, Reference as BoxReference};
 use nmsfilter_core::decoder::{
-    self, BoxFormat, Choice, ChoiceError, Coordinates, Decoder, LayoutError, Options, Reason,
+    self, BoxFormat, Choice, ChoiceError, Coordinates, Decoder, LayoutError, LayoutProblem,
+    Options, Reason,
 };
 use nmsfilter_core::engine::{
     ClassThresholds, Detection, Engine, ImagePlace, Job, Method, Params, Reference,

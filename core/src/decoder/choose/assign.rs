@@ -7,8 +7,8 @@
 use arrayvec::ArrayVec;
 
 use super::{Choice, ChoiceError, Reason};
-use crate::decoder::check::check_num_classes;
-use crate::decoder::layout::Activation;
+use crate::decoder::check::{self, check_num_classes, single_softmax};
+use crate::decoder::layout::{Activation, LayoutProblem};
 use crate::decoder::{Channels, Decoder, Form, Layout, LayoutError, MAX_INPUTS, Options, Role};
 use crate::tensor::TensorView;
 
@@ -113,8 +113,8 @@ impl Readings {
 fn open_order(tensors: &[TensorView<'_>], first: &Layout, last: &Layout) -> LayoutError {
     let mut fields = first.fields().zip(last.fields());
     let other = fields.find(|(a, b)| a.field != b.field).map(|(a, _)| a.field.tensor);
-    let tensor = tensors[other.unwrap_or(first.groups[0].boxes.tensor)].to_string();
-    LayoutError::Channels { tensor, decoder: first.decoder }
+    let tensor = &tensors[other.unwrap_or(first.groups[0].boxes.tensor)];
+    check::open_order(tensor, first.decoder)
 }
 
 /// Searches the assignments that fit a form: a tensor for the first role, then one for the second, and so on,
@@ -168,8 +168,7 @@ impl Search<'_, '_> {
 
     /// Remembers the error, except when a single tensor of many does not match the first role.
     fn add_error(&mut self, error: LayoutError) {
-        use LayoutError::{Batch, ModelSize, NoImages};
-        let is_of_all = matches!(error, Batch { .. } | NoImages { .. } | ModelSize { .. });
+        let is_of_all = matches!(error.problem, LayoutProblem::Batch | LayoutProblem::ModelSize(_));
         if self.of.1.roles.len() <= 2 || is_of_all {
             self.readings.errors.push(error);
         }
@@ -283,12 +282,11 @@ fn layout_of(
     if let Some(activation) = options.score_activation {
         layout.score.activation = activation;
     }
+    let tensor = &tensors[layout.groups[0].scores.tensor];
     if layout.score.activation == Activation::Softmax && layout.score.columns() == 1 {
-        let tensor = tensors[layout.groups[0].scores.tensor].to_string();
-        return Err(LayoutError::SingleSoftmax { tensor, decoder: decoder.name() });
+        return Err(single_softmax(tensor, decoder.name()));
     }
     let classes = layout.classes - layout.first_label() as usize;
-    let tensor = &tensors[layout.groups[0].scores.tensor];
     check_num_classes(tensor, decoder.name(), classes, options)?;
     Ok(layout)
 }

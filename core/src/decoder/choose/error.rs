@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reason why no decoder was chosen, and the remedy.
 
-use super::offer::Offers;
 use super::refusal::list;
+use crate::decoder::layout::LayoutProblem;
 use crate::decoder::model_family::ModelFamily;
 use crate::decoder::{LayoutError, classifier};
 use crate::tensor::TensorView;
@@ -37,7 +37,7 @@ pub enum ChoiceError {
     NoClassifier { tensors: String },
     /// The tensors fit several decoders, or a decoder whose shapes other model families have, too.
     #[error("the tensors ({tensors}) can be read as {offers}")]
-    Ambiguous { tensors: String, offers: Offers },
+    Ambiguous { tensors: String, offers: String },
     /// The decoder fits several tensors.
     #[error(
         "the tensors ({tensors}) can be read as {decoder} in {} ways; give the tensor that holds the detections an id that \
@@ -72,6 +72,14 @@ fn number(count: usize) -> String {
 }
 
 impl ChoiceError {
+    /// What does not fit the decoder.
+    pub(super) fn problem(&self) -> Option<LayoutProblem> {
+        match self {
+            Self::Layout(error) => Some(error.problem),
+            _ => None,
+        }
+    }
+
     pub(crate) fn family(tensors: &[TensorView<'_>], family: ModelFamily) -> Self {
         Self::Family { tensors: list(tensors), family }
     }

@@ -47,9 +47,10 @@ pub use self::assign::ONNX_PREFIX;
 pub(super) use self::assign::chosen;
 use self::assign::{Readings, assignment_by_id, assignment_by_index, assignment_by_name, layout};
 pub use self::error::ChoiceError;
-pub use self::offer::Offers;
+use self::offer::offers;
 pub(super) use self::refusal::list;
 use self::refusal::{incomplete, no_fit, several_numbers_of_classes};
+use super::layout::LayoutProblem;
 use super::{BoxFormat, Decoder, Layout, LayoutError, Options, decoders};
 use crate::tensor::TensorView;
 
@@ -130,7 +131,7 @@ fn by_id(
         match layout(tensors, decoder, form, &assignment, options) {
             Ok(layout) => return Ok(Some(Choice { decoder, layout, reason: Reason::Id })),
             // Another form can have these ids, too.
-            Err(error @ (LayoutError::Shape { .. } | LayoutError::Grid { .. })) => {
+            Err(error) if matches!(error.problem, LayoutProblem::Shape | LayoutProblem::Grid) => {
                 other_form.get_or_insert(error);
             }
             Err(error) => return Err(error.into()),
@@ -151,11 +152,11 @@ fn by_decoder(
         match layout(tensors, decoder, form, &assignment, options) {
             Ok(layout) => return Ok(Choice { decoder, layout, reason: Reason::Name }),
             // Many models have names such as `output`.
-            Err(error @ LayoutError::Shape { .. }) => {
+            Err(error) if error.problem == LayoutProblem::Shape => {
                 misnamed.get_or_insert(error);
             }
             // Another form can have these names, too.
-            Err(error @ LayoutError::Grid { .. }) => {
+            Err(error) if error.problem == LayoutProblem::Grid => {
                 other_grid.get_or_insert(error);
             }
             Err(error) => return Err(error.into()),
@@ -173,8 +174,8 @@ fn by_decoder(
         keep_known_classes(&mut readings.fits, options);
         // These errors mean that the tensors are of this form. One of them must not be read as another form.
         let is_of_form = |error: &&LayoutError| {
-            use LayoutError::{Anchors, Images, ModelSize};
-            matches!(error, Anchors { .. } | Images { .. } | ModelSize { .. })
+            use LayoutProblem::{Anchors, Images, ModelSize};
+            matches!(error.problem, Anchors | Images | ModelSize(_))
         };
         if let Some(error) = readings.errors.iter().find(is_of_form)
             && readings.fits.is_empty()
@@ -260,22 +261,21 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
         return Err(ChoiceError::NoBoxes { tensors: list(tensors) });
     }
     // Two tensors of which one has boxes are boxes and scores of different lengths.
-    let lengths = errors.iter().find(|error| matches!(error, LayoutError::Lengths { .. }));
+    let lengths = errors.iter().find(|error| error.problem == LayoutProblem::Lengths);
     match lengths.filter(|_| unknown.len() == 2 && !pair) {
         Some(error) => Err(error.clone().into()),
         None => {
             let can_fit = |decoder: &&'static Decoder| {
                 let name = decoder.name();
                 // These read the tensors if a setting is made.
-                let needs_setting = |error: &LayoutError| match error {
-                    LayoutError::ModelSize { decoder, .. }
-                    | LayoutError::Keypoints { decoder, .. } => *decoder == name,
-                    _ => false,
+                let needs_setting = |error: &LayoutError| {
+                    use LayoutProblem::{Keypoints, ModelSize};
+                    [ModelSize(name), Keypoints(name)].contains(&error.problem)
                 };
                 fits.iter().any(|fit| fit.decoder.name() == name)
                     || errors.iter().any(needs_setting)
             };
-            match Offers::find(tensors, decoders().iter().copied().filter(can_fit), options) {
+            match offers(tensors, decoders().iter().copied().filter(can_fit), options) {
                 Some(offers) if !fits.is_empty() => {
                     Err(ChoiceError::Ambiguous { tensors: list(tensors), offers })
                 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The readings that an error offers for tensors with unknown ids.
 //!
-//! In: the tensors, and the decoders whose forms they fit. Out: the few most likely [`Offers`], each of which reads the
+//! In: the tensors, and the decoders whose forms they fit. Out: the few most likely readings as text, each of which reads the
 //! tensors with the settings that it names.
 
 use std::fmt;
 
 use super::misread::{Contradiction, FEW_ROWS, contradiction, is_unlikely};
 use super::{Choice, ChoiceError, choose};
-use crate::decoder::{Decoder, KeypointShape, LayoutError, Options, by_name};
+use crate::decoder::layout::LayoutProblem;
+use crate::decoder::{Decoder, KeypointShape, Options, by_name};
 use crate::tensor::TensorView;
 use crate::wording::Setting;
 
@@ -22,16 +23,6 @@ const COCO: usize = 80;
 /// 4:3 and 16:9.
 const SIDES: std::ops::RangeInclusive<usize> = 2..=48;
 const QUOTIENTS: [[usize; 2]; 3] = [[1, 1], [3, 4], [9, 16]];
-
-/// The readings that an error offers, the most likely first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offers {
-    offers: Vec<Offer>,
-    /// A usual reading with another number of classes than the known one, which can be wrong.
-    contradicted: Option<Offer>,
-    /// The number of labels, if a reading has another number of classes.
-    labels: Option<usize>,
-}
 
 /// A reading, and the setting that it needs beside the decoder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,64 +42,76 @@ enum With {
     NumClasses(usize),
 }
 
-impl Offers {
-    /// The readings of `tensors` by `decoders`. `None` if no decoder fits.
-    pub(super) fn find(
-        tensors: &[TensorView<'_>],
-        decoders: impl Iterator<Item = &'static Decoder>,
-        options: Options,
-    ) -> Option<Self> {
-        let (mut found, mut of_grids) = (Vec::new(), Vec::new());
-        for decoder in decoders {
-            match offer(tensors, decoder, options) {
-                Ok(offer) => found.push(offer),
-                Err(ChoiceError::Layout(LayoutError::ModelSize { .. })) => of_grids.push(decoder),
-                Err(_) => {}
+/// The readings of `tensors` by `decoders`, as text. `None` if no decoder fits.
+pub(super) fn offers(
+    tensors: &[TensorView<'_>],
+    decoders: impl Iterator<Item = &'static Decoder>,
+    options: Options,
+) -> Option<String> {
+    let (mut found, mut of_grids) = (Vec::new(), Vec::new());
+    for decoder in decoders {
+        match offer(tensors, decoder, options) {
+            Ok(offer) => found.push(offer),
+            Err(error) if matches!(error.problem(), Some(LayoutProblem::ModelSize(_))) => {
+                of_grids.push(decoder);
             }
+            Err(_) => {}
         }
-        let is_good = |(choice, offer): &(Choice, Offer)| {
-            offer.has_known(options) && !is_unlikely(choice, options)
-        };
-        if found.iter().filter(|it| is_good(it) && it.1.rank() == 0).count() < MOST {
-            let read = |decoder| of_grid(tensors, decoder, options);
-            let is_large = |it: &(Choice, Offer)| is_good(it) && it.0.layout.anchors() > FEW_ROWS;
-            found.extend(of_grids.into_iter().take(MOST).filter_map(read).filter(is_large));
-        }
-        // Numbers contradict some readings. Those that a setting corrects, which a notice names, are offered if there are no
-        // others.
-        let contradictions: Vec<_> =
-            found.iter().map(|(choice, _)| contradiction(tensors, choice)).collect();
-        let least = contradictions.iter().copied().min()?;
-        if least == Contradiction::Numbers {
-            return None;
-        }
-        let mut contradictions = contradictions.into_iter();
-        found.retain(|_| contradictions.next() == Some(least));
-        // Facts contradict others.
-        let read = |(choice, _): &(Choice, Offer)| choice.layout.tensors().len();
-        let most = found.iter().filter(|it| is_good(it)).map(read).max();
-        let mut good: Vec<&(Choice, Offer)> =
-            found.iter().filter(|it| is_good(it) && most == Some(read(it))).collect();
-        if good.is_empty() {
-            let is_likely = |it: &&(Choice, Offer)| !is_unlikely(&it.0, options);
-            let has_likely = found.iter().any(|it| is_likely(&it));
-            good = found.iter().filter(|it| !has_likely || is_likely(it)).collect();
-        }
-        good.sort_by_key(|(_, offer)| offer.rank());
-        let offers: Vec<Offer> = good.into_iter().take(MOST).map(|(_, it)| it.clone()).collect();
-        let contradicted = found.iter().find(|(choice, offer)| {
-            let is_exported =
-                offer.decoder == "yolov8" && choice.layout.groups[0].boxes.anchor_stride == 1;
-            let is_usual = offer.classes == Some(COCO) && !is_unlikely(choice, options);
-            !offer.has_known(options) && !offers.contains(offer) && (is_exported || is_usual)
-        });
-        let contradicted = contradicted.map(|(_, offer)| offer.clone());
-        let labels = (options.num_classes == 0).then_some(options.labels).filter(|&it| it > 0);
-        let is_contradicted =
-            contradicted.is_some() || !offers.iter().any(|it| it.has_known(options));
-        let labels = labels.filter(|_| is_contradicted);
-        (!offers.is_empty()).then_some(Self { offers, contradicted, labels })
     }
+    let is_good = |(choice, offer): &(Choice, Offer)| {
+        offer.has_known(options) && !is_unlikely(choice, options)
+    };
+    if found.iter().filter(|it| is_good(it) && it.1.rank() == 0).count() < MOST {
+        let read = |decoder| of_grid(tensors, decoder, options);
+        let is_large = |it: &(Choice, Offer)| is_good(it) && it.0.layout.anchors() > FEW_ROWS;
+        found.extend(of_grids.into_iter().take(MOST).filter_map(read).filter(is_large));
+    }
+    // Numbers contradict some readings. Those that a setting corrects, which a notice names, are offered if there are no
+    // others.
+    let contradictions: Vec<_> =
+        found.iter().map(|(choice, _)| contradiction(tensors, choice)).collect();
+    let least = contradictions.iter().copied().min()?;
+    if least == Contradiction::Numbers {
+        return None;
+    }
+    let mut contradictions = contradictions.into_iter();
+    found.retain(|_| contradictions.next() == Some(least));
+    // Facts contradict others.
+    let read = |(choice, _): &(Choice, Offer)| choice.layout.tensors().len();
+    let most = found.iter().filter(|it| is_good(it)).map(read).max();
+    let mut good: Vec<&(Choice, Offer)> =
+        found.iter().filter(|it| is_good(it) && most == Some(read(it))).collect();
+    if good.is_empty() {
+        let is_likely = |it: &&(Choice, Offer)| !is_unlikely(&it.0, options);
+        let has_likely = found.iter().any(|it| is_likely(&it));
+        good = found.iter().filter(|it| !has_likely || is_likely(it)).collect();
+    }
+    good.sort_by_key(|(_, offer)| offer.rank());
+    let offers: Vec<&Offer> = good.into_iter().take(MOST).map(|(_, offer)| offer).collect();
+    if offers.is_empty() {
+        return None;
+    }
+    let texts: Vec<String> = offers.iter().map(ToString::to_string).collect();
+    let mut text = format!("{}; set {} to the right one", texts.join(" or "), Setting::Decoder);
+    // A usual reading with another number of classes than the known one, which can be wrong.
+    let contradicted = found.iter().find(|(choice, offer)| {
+        let is_exported =
+            offer.decoder == "yolov8" && choice.layout.groups[0].boxes.anchor_stride == 1;
+        let is_usual = offer.classes == Some(COCO) && !is_unlikely(choice, options);
+        !offer.has_known(options) && !offers.contains(&offer) && (is_exported || is_usual)
+    });
+    if let Some((_, offer)) = contradicted {
+        text += &format!(", or read {offer}");
+    }
+    let is_contradicted = contradicted.is_some() || !offers.iter().any(|it| it.has_known(options));
+    if is_contradicted && options.num_classes == 0 && options.labels > 0 {
+        text += &format!(" (there are {} labels: correct {})", options.labels, Setting::Labels);
+    }
+    if offers.iter().any(|offer| offer.decoder == "yolox") {
+        text += " (yolov5 and yolox read decoded boxes, YOLOX exported with --decode_in_inference; yolox-raw and \
+                 yolov5-raw read others)";
+    }
+    Some(text + "; if it is none of these, describe the tensors in a layout file")
 }
 
 impl Offer {
@@ -141,14 +144,17 @@ fn offer(
     options: Options,
 ) -> Result<(Choice, Offer), ChoiceError> {
     let (choice, with) = match choose(tensors, Some(decoder), options) {
-        Err(ChoiceError::Layout(LayoutError::NumClasses { classes, .. })) => {
-            let options = Options { num_classes: classes, ..options };
-            (choose(tensors, Some(decoder), options)?, Some(With::NumClasses(classes)))
-        }
-        Err(error @ ChoiceError::Layout(LayoutError::Keypoints { .. })) => {
-            (with_keypoints(tensors, decoder, options).ok_or(error)?, Some(With::KeypointShape))
-        }
-        choice => (choice?, None),
+        Err(error) => match error.problem() {
+            Some(LayoutProblem::NumClasses(classes)) => {
+                let options = Options { num_classes: classes, ..options };
+                (choose(tensors, Some(decoder), options)?, Some(With::NumClasses(classes)))
+            }
+            Some(LayoutProblem::Keypoints(_)) => {
+                (with_keypoints(tensors, decoder, options).ok_or(error)?, Some(With::KeypointShape))
+            }
+            _ => return Err(error),
+        },
+        Ok(choice) => (choice, None),
     };
     let has_number = decoder.label(0).is_none()
         && !choice.layout.has_class_field()
@@ -208,25 +214,5 @@ impl fmt::Display for Offer {
             }
             None => Ok(()),
         }
-    }
-}
-
-impl fmt::Display for Offers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let offers: Vec<String> = self.offers.iter().map(ToString::to_string).collect();
-        write!(f, "{}; set {} to the right one", offers.join(" or "), Setting::Decoder)?;
-        if let Some(offer) = &self.contradicted {
-            write!(f, ", or read {offer}")?;
-        }
-        if let Some(labels) = self.labels {
-            write!(f, " (there are {labels} labels: correct {})", Setting::Labels)?;
-        }
-        if self.offers.iter().any(|offer| offer.decoder == "yolox") {
-            f.write_str(
-                " (yolov5 and yolox read decoded boxes, YOLOX exported with --decode_in_inference; yolox-raw and \
-                 yolov5-raw read others)",
-            )?;
-        }
-        f.write_str("; if it is none of these, describe the tensors in a layout file")
     }
 }

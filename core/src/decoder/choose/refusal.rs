@@ -5,6 +5,7 @@
 
 use super::Choice;
 use super::error::ChoiceError;
+use crate::decoder::layout::LayoutProblem;
 use crate::decoder::{Decoder, LayoutError, decoders};
 use crate::tensor::TensorView;
 
@@ -36,15 +37,11 @@ pub(super) fn no_fit(
     // An error with a specificity, or the only error, is more specific than the list of all tensors.
     let specificity = |error: &&LayoutError| match wanted {
         Some(_) => error.specificity(),
-        None => {
-            let is_of_batch =
-                matches!(error, LayoutError::Batch { .. } | LayoutError::NoImages { .. });
-            error.specificity().filter(|_| is_of_batch)
-        }
+        None => error.specificity().filter(|_| error.problem == LayoutProblem::Batch),
     };
     let specific =
         errors.iter().filter(|error| specificity(error).is_some()).min_by_key(specificity);
-    let is_element_type = |error: &LayoutError| matches!(error, LayoutError::ElementType { .. });
+    let is_element_type = |error: &LayoutError| error.problem == LayoutProblem::ElementType;
     let only = errors.first().filter(|_| errors.len() == 1 || errors.iter().all(is_element_type));
     if let Some(error) = specific.or(only) {
         return error.clone().into();

@@ -6,13 +6,14 @@ use arrayvec::ArrayVec;
 use super::fit::Fitted;
 use super::shape::{Open, OpenNumber};
 use super::{AnchorRule, CellRounding, ColumnRule, Description, FieldRule, Levels};
-use crate::decoder::check::{check_classes, check_images};
+use crate::decoder::check::{self, check_classes, check_images, no_background};
 use crate::decoder::layout::{
     Activation, Background, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError,
-    MAX_GROUPS, MAX_SIZES, Pairs, Prototypes, Reference, ScoreRule,
+    LayoutProblem, MAX_GROUPS, MAX_SIZES, Pairs, Prototypes, Reference, ScoreRule,
 };
 use crate::decoder::{MAX_CLASSES, Options};
 use crate::tensor::TensorView;
+use crate::wording::Setting::ModelSize;
 
 /// The grid of a level.
 #[derive(Clone, Copy, Debug)]
@@ -87,9 +88,11 @@ impl Description<'static> {
         let fitted = self.fit(tensors, options)?;
         let grids = self.grids(options);
         if grids.is_none() && matches!(self.anchors.levels, Levels::Strides(_)) {
-            let tensor = tensors[0].to_string();
-            let (decoder, classes) = (self.name, fitted.classes);
-            return Err(LayoutError::ModelSize { tensor, decoder, classes });
+            let (tensor, decoder) = (tensors[0], self.name);
+            let text = format!(
+                "tensor {tensor}: decoder {decoder} needs the size of the model's input; set {ModelSize}"
+            );
+            return Err(LayoutError::new(LayoutProblem::ModelSize(decoder), text));
         }
         let shape_error = |tensor: usize| self.shape_error(tensors[tensor]);
         let score = self.score_rule(&fitted, options).ok_or_else(|| shape_error(0))?;
@@ -157,8 +160,12 @@ impl Description<'static> {
             first += anchors;
         }
         if let Some(priors) = self.priors.as_ref().filter(|priors| priors.len() != first) {
-            let tensor = tensors[self.input(self.boxes.field, 0)].to_string();
-            return Err(LayoutError::Priors { tensor, found: first, priors: priors.len() });
+            let text = format!(
+                "tensor {}: it has {first} anchors, but the layout file has {} priors; expected one for each anchor",
+                tensors[self.input(self.boxes.field, 0)],
+                priors.len()
+            );
+            return Err(LayoutError::new(LayoutProblem::Priors, text));
         }
         let of_image = |of: Option<FieldRule>, numbers| {
             of.and_then(|field| self.field(field, 0, 0, numbers, &fitted))
@@ -190,7 +197,7 @@ impl Description<'static> {
         if !layout.set_background(background, known_classes) {
             let tensor = tensors[scores_tensor];
             return Err(match options.background {
-                Some(background) => LayoutError::no_background(tensor, self.name, background),
+                Some(background) => no_background(tensor, self.name, background),
                 None => self.shape_error(tensor),
             });
         }
@@ -220,8 +227,7 @@ impl Description<'static> {
     }
 
     pub(super) fn shape_error(&self, tensor: &TensorView<'_>) -> LayoutError {
-        let (tensor, expected) = (tensor.to_string(), self.expected.to_owned());
-        LayoutError::Shape { tensor, decoder: self.name, expected }
+        check::shape_error(tensor, self.name, self.expected)
     }
 
     /// The index of the tensor of a field for a level.

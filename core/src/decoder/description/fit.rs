@@ -12,10 +12,11 @@ use super::open::{KnownModel, divide};
 use super::prototypes::PrototypeImages;
 use super::shape::{Known, OpenNumber, Pattern, Placed};
 use super::{Description, FewerAnchors, FieldRule, Levels, TensorRule};
-use crate::decoder::check::{check_element_type, differ, wrong_batch};
-use crate::decoder::layout::{LayoutError, MAX_GROUPS};
+use crate::decoder::check::{check_element_type, check_num_classes, other_images, wrong_batch};
+use crate::decoder::layout::{LayoutError, LayoutProblem, MAX_GROUPS};
 use crate::decoder::{MAX_INPUTS, Options};
 use crate::tensor::TensorView;
+use crate::wording::Setting::ModelSize;
 
 /// The numbers that follow from the shapes of tensors.
 #[derive(Default)]
@@ -51,20 +52,18 @@ impl Description<'static> {
         };
         let known = options.known_classes().filter(|_| self.has_open_number());
         match self.fit_with(tensors, known, options) {
-            Err(LayoutError::Shape { .. }) if known.is_some() => {}
+            Err(error) if error.problem == LayoutProblem::Shape && known.is_some() => {}
             result => return result,
         }
         let fitted = self.fit_with(tensors, None, options)?;
-        match fitted.classes {
-            // Another number of labels is accepted.
-            Some(classes) if options.num_classes > 0 => Err(LayoutError::NumClasses {
-                tensor: tensors[self.input(self.score.scores, 0)].to_string(),
-                decoder: self.name,
-                classes: classes.saturating_sub(background),
-                expected: options.num_classes - background,
-            }),
-            _ => Ok(fitted),
+        // Another number of labels is accepted.
+        if let Some(classes) = fitted.classes.filter(|_| options.num_classes > 0) {
+            let (tensor, classes) =
+                (tensors[self.input(self.score.scores, 0)], classes.saturating_sub(background));
+            let num_classes = options.num_classes - background;
+            check_num_classes(tensor, self.name, classes, Options { num_classes, ..options })?;
         }
+        Ok(fitted)
     }
 
     /// Fits the first tensors to their shapes, with the number of classes in `known`, or any number.
@@ -126,14 +125,18 @@ impl Description<'static> {
                 Err(Misfit::Batch(batch)) => return Err(wrong_batch(tensor, batch)),
                 Err(Misfit::Images(images)) => {
                     let boxes = first.unwrap_or((tensor, 0));
-                    return Err(differ(LayoutError::Images, boxes, (tensor, images)));
+                    return Err(other_images(boxes, (tensor, images)));
                 }
                 Err(Misfit::Anchors(anchors)) => {
                     let levels = if is_level { level..level + 1 } else { 0..MAX_GROUPS };
                     let grid =
                         self.grid_error(tensor, [anchors, expected.unwrap_or(0)], levels, options);
-                    let (of, anchors) = (found[level], (tensor, anchors));
-                    let other = of.map(|of| differ(LayoutError::Anchors, of, anchors));
+                    let other = found[level].map(|(of, count)| {
+                        let text = format!(
+                            "tensor {of} has {count} anchors, tensor {tensor} has {anchors}; expected the same number"
+                        );
+                        LayoutError::new(LayoutProblem::Anchors, text)
+                    });
                     return Err(grid.or(other).unwrap_or_else(|| self.shape_error(tensor)));
                 }
                 Err(Misfit::Shape) => return Err(self.shape_error(tensor)),
@@ -170,14 +173,13 @@ impl Description<'static> {
         };
         let strides: Vec<String> =
             strides.iter().take(levels.end).skip(levels.start).map(u32::to_string).collect();
-        Some(LayoutError::Grid {
-            tensor: tensor.to_string(),
-            decoder: self.name,
-            found,
-            expected,
-            strides: strides.join(", "),
-            model: format!("{width}x{height}"),
-        })
+        let text = format!(
+            "tensor {tensor}: it has {found} anchors, but decoder {} expects {expected}: grids of stride {} on a model \
+             input of {width}x{height}; set {ModelSize} to the model's input",
+            self.name,
+            strides.join(", ")
+        );
+        Some(LayoutError::new(LayoutProblem::Grid, text))
     }
 
     /// Checks the element type of the tensor of a section: classes and counts can be integers.

@@ -8,8 +8,10 @@ use super::keypoints::split;
 use super::prototypes::PrototypeImages;
 use super::shape::{Open, OpenNumber, Pattern, Placed};
 use super::{Description, Levels};
+use crate::decoder::layout::LayoutProblem;
 use crate::decoder::{LayoutError, Options};
 use crate::tensor::TensorView;
+use crate::wording::Setting::{KeypointShape, NumClasses};
 
 /// A tensor, and known facts about its model.
 #[derive(Clone, Copy)]
@@ -21,6 +23,11 @@ pub(super) struct KnownModel<'t> {
     /// The tensor of the prototypes and its shapes; `None` without prototypes, or before their tensor.
     pub prototypes: Option<(&'t TensorView<'t>, &'t [Pattern])>,
     pub options: Options,
+}
+
+/// Names the number of classes as what decides, unless it is known, or no score is of a class.
+pub(super) fn unless(is_known: bool, separator: &str) -> String {
+    if is_known { String::new() } else { format!("{NumClasses}{separator}") }
 }
 
 /// Divides the `placed.numbers` numbers of an anchor of `shape`, which is one of `shapes`; `None` if they do not fit.
@@ -42,9 +49,13 @@ pub(super) fn divide(
         (Open::Keypoints(components), _) => {
             let known = (model.classes, model.options.keypoints);
             let found = split(shapes, placed.numbers, known).map_err(|readings| {
-                let (tensor, decoder) = (model.tensor.to_string(), model.of.name);
-                let has_num_classes = scores.is_some();
-                LayoutError::Keypoints { tensor, decoder, readings, has_num_classes }
+                let (tensor, decoder) = (model.tensor, model.of.name);
+                let text = format!(
+                    "tensor {tensor}: decoder {decoder} can read an anchor's numbers in several ways, such as {readings}; \
+                     set {}{KeypointShape}",
+                    unless(scores.is_some(), " or ")
+                );
+                LayoutError::new(LayoutProblem::Keypoints(decoder), text)
             })?;
             found.filter(|it| it.components == components).map(|it| it.count * it.components)
         }

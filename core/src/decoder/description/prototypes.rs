@@ -5,12 +5,13 @@
 
 use std::fmt;
 
-use super::open::KnownModel;
+use super::open::{KnownModel, unless};
 use super::shape::Pattern;
-use crate::decoder::check::{check_batch, check_element_type};
-use crate::decoder::layout::{Field, Prototypes};
+use crate::decoder::check::{check_batch, check_element_type, open_order};
+use crate::decoder::layout::{Field, LayoutProblem, Prototypes};
 use crate::decoder::{Channels, LayoutError};
 use crate::tensor::TensorView;
+use crate::wording::Setting;
 
 /// The prototypes of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,13 +90,19 @@ impl PrototypeImages {
         let of_order = Some(first).filter(|_| model.of.has_order);
         let found = only(&is_of_input).or_else(|| only(&is_usual)).or(of_order);
         found.map(Some).ok_or_else(|| {
-            let (tensor, decoder) = (tensor.to_string(), model.of.name);
+            let decoder = model.of.name;
             let size = |it: Self| (it.channels, it.width, it.height);
             if size(first) == size(last) {
-                return LayoutError::Channels { tensor, decoder };
+                return open_order(tensor, decoder);
             }
-            let readings = format!("{first} or {last}");
-            LayoutError::Prototypes { tensor, decoder, readings, has_num_classes }
+            let text = format!(
+                "tensor {tensor}: decoder {decoder} can read it as {first} or {last}; set {}{} to first or last, or {} to \
+                 the model's input",
+                unless(has_num_classes, ", "),
+                Setting::Channels,
+                Setting::ModelSize
+            );
+            LayoutError::new(LayoutProblem::Prototypes, text)
         })
     }
 

@@ -31,7 +31,7 @@ pub use box_rule::{Axes, BoxFormat, BoxRule, BoxTransform, Grid, MAX_SIZES, Refe
 pub use channels::Channels;
 pub use column::{Column, ColumnKind, PointRule, Prototypes};
 pub use coordinates::Coordinates;
-pub use error::LayoutError;
+pub use error::{LayoutError, LayoutProblem};
 pub use field::Field;
 pub use plain::PlainLayout;
 pub use score_rule::{Activation, Background, Combination, ScoreRule};
