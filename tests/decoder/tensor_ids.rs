@@ -170,8 +170,8 @@ fn sections_have_every_id_that_is_published_nowhere_else() {
     let described: BTreeSet<&str> =
         Section::all(&document).iter().flat_map(|section| section.ids.clone()).collect();
     let forms = decoders().iter().flat_map(|decoder| &decoder.forms);
-    let ids = forms.flat_map(|form| &form.roles).flat_map(|role| role.ids);
-    let known: BTreeSet<&str> = ids.copied().filter(|id| id.contains("-out")).collect();
+    let ids = forms.flat_map(|form| &form.roles).flat_map(|role| &role.ids);
+    let known: BTreeSet<&str> = ids.map(|id| &**id).filter(|id| id.contains("-out")).collect();
     let published = BTreeSet::from(PUBLISHED);
     assert!(published.is_subset(&known), "{:?}", published.difference(&known));
     assert_eq!(described, &known - &published);

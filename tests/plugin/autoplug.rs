@@ -9,7 +9,7 @@ use gst_video::VideoRegionOfInterestMeta;
 
 use gstnmsfilter::bindings::strings;
 use gstnmsfilter::elements::nmstensordec::groups::GROUPS;
-use nmsfilter_core::decoder::{Decoder, Groups, classifier, decoders};
+use nmsfilter_core::decoder::{Decoder, Groups, Role, classifier, decoders};
 
 use crate::picture::{picture, scaled};
 use crate::stock::{self, StockModel, ULTRAFACE, YOLOV8};
@@ -178,10 +178,10 @@ fn negotiation_error(properties: &[(&str, &str)], caps: &gst::Caps) -> Option<St
     })
 }
 
-/// Returns the ids of each role, for each form of a decoder in which all roles have ids.
-fn roles_with_ids(decoder: &'static Decoder) -> impl Iterator<Item = Vec<&'static [&'static str]>> {
-    let roles = decoder.forms.iter().map(|form| form.roles.iter().map(|role| role.ids));
-    roles.map(Iterator::collect::<Vec<_>>).filter(|roles| roles.iter().all(|ids| !ids.is_empty()))
+/// Returns the roles of each form of a decoder in which all roles have ids.
+fn roles_with_ids(decoder: &'static Decoder) -> impl Iterator<Item = &'static [Role<'static>]> {
+    let roles = decoder.forms.iter().map(|form| &form.roles[..]);
+    roles.filter(|roles| roles.iter().all(|role| !role.ids.is_empty()))
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn every_id_of_a_model_with_one_output_is_a_group_of_the_template() {
     crate::support::needs::needs!(tensor_caps);
     for decoder in decoders() {
         for roles in roles_with_ids(decoder).filter(|roles| roles.len() == 1) {
-            for id in roles[0] {
+            for id in &roles[0].ids {
                 let has_group = GROUPS.iter().any(|group| group.id == *id);
                 assert_eq!(has_group, !matches!(decoder.family.groups, Groups::None), "{id}");
             }
@@ -203,7 +203,7 @@ fn the_tensors_of_each_group_of_the_template_are_those_of_a_decoder() {
     for group in GROUPS.iter() {
         let is_read = decoders().iter().flat_map(|it| roles_with_ids(it)).any(|roles| {
             roles.len() == group.tensors.len()
-                && roles.iter().all(|ids| group.tensors.iter().any(|t| ids.contains(&t.id)))
+                && roles.iter().all(|role| group.tensors.iter().any(|t| role.has_id(t.id)))
         });
         let is_of_classifier = group.tensors.iter().all(|tensor| classifier::is_id(tensor.id));
         assert!(is_read || is_of_classifier, "{}", group.id);

@@ -3,6 +3,8 @@
 //! export them after decoding anchors, and with the class of each box in a third tensor, as postprocessed outputs have
 //! them. The format of the boxes is [`Options::box_format`].
 
+use std::borrow::Cow;
+
 use super::check::{
     self, check_batch, check_classes, check_element_type, check_images, check_lengths,
     no_background,
@@ -20,12 +22,13 @@ const EXPECTS: &str = "boxes [N,4] ([N,3] if they are squares) and scores [N], [
 
 /// The decoder of this family.
 pub(super) fn decoder(family: Family) -> Decoder {
-    let boxes = Role::of_ids("boxes", &["boxes", "boxes-normalized"]);
-    let scores = Role::of_ids("scores", &["scores"]);
-    let labels = Role {
-        names: &["class_idx", "classes", "det_classes"],
-        ..Role::of_ids("labels", &["labels"])
+    let role = |name, ids: &[&'static str], names: &[&'static str]| {
+        let [ids, names] = [ids, names].map(|all| all.iter().copied().map(Cow::from).collect());
+        Role { name, ids, names, ..Role::default() }
     };
+    let boxes = role("boxes", &["boxes", "boxes-normalized"], &[]);
+    let scores = role("scores", &["scores"], &[]);
+    let labels = role("labels", &["labels"], &["class_idx", "classes", "det_classes"]);
     let forms = vec![
         Form::new(vec![boxes.clone(), scores.clone(), labels], Rule::LabeledBoxes),
         Form::new(vec![boxes, scores], Rule::Boxes),

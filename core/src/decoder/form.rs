@@ -16,7 +16,7 @@ pub(super) const MAX_FORMS: usize = 32;
 /// A form of a model family's output.
 pub struct Form {
     /// The tensors that are read, in the order in which [`layout`](Self::layout) takes them.
-    pub roles: Vec<Role>,
+    pub roles: Vec<Role<'static>>,
     pub(super) rule: Rule,
     /// The form with the channels last, if this one has them first and the shapes can have either order.
     pub(super) channels_last: Option<Box<Form>>,
@@ -41,7 +41,7 @@ pub(super) struct AnyStrides {
 }
 
 impl Form {
-    pub(super) fn new(roles: Vec<Role>, rule: Rule) -> Self {
+    pub(super) fn new(roles: Vec<Role<'static>>, rule: Rule) -> Self {
         Self { roles, rule, channels_last: None, any_strides: None }
     }
 

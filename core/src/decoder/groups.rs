@@ -6,6 +6,8 @@
 //! The id of a group is in the model's `.modelinfo` file (`group-id`). A model with one output has the id of its tensor;
 //! others have the ids of GStreamer's decoders.
 
+use std::borrow::Cow;
+
 use super::{Decoder, Form, Role, classifier, decoders};
 
 /// The groups of a decoder's tensors.
@@ -48,7 +50,7 @@ pub fn tensor_groups() -> Vec<TensorGroup> {
     of_decoders.chain(classifier::IDS.into_iter().flat_map(of_classifier)).collect()
 }
 
-fn groups(decoder: &Decoder) -> Vec<TensorGroup> {
+fn groups(decoder: &'static Decoder) -> Vec<TensorGroup> {
     match decoder.family.groups {
         Groups::None => Vec::new(),
         Groups::EachId => {
@@ -63,7 +65,7 @@ fn groups(decoder: &Decoder) -> Vec<TensorGroup> {
         }
         Groups::Named(ids) => {
             let last = decoder.forms.last().expect("a decoder has a form");
-            let tensor = |role: &Role, index: usize| {
+            let tensor = |role: &'static Role<'_>, index: usize| {
                 let id = role.ids.get(index).or(role.ids.last());
                 let id = id.expect("a tensor of a group has an id");
                 // The first dimension counts the images.
@@ -79,9 +81,9 @@ fn groups(decoder: &Decoder) -> Vec<TensorGroup> {
 
 /// The groups of a form with one tensor. Dimensions are not fixed, so that another shape is an error of the decoder,
 /// which says what it expects.
-fn single_groups(form: &Form) -> Vec<TensorGroup> {
+fn single_groups(form: &'static Form) -> Vec<TensorGroup> {
     let [role] = &form.roles[..] else { return Vec::new() };
-    let group = |id: &&'static str| {
+    let group = |id: &'static Cow<'_, str>| {
         let dims = vec![None; 1 + role.dims.len()];
         TensorGroup { id, tensors: vec![GroupTensor { id, dims }] }
     };

@@ -20,6 +20,8 @@ mod groups;
 pub mod layout;
 pub mod model_family;
 
+use std::borrow::Cow;
+
 use arrayvec::ArrayVec;
 
 pub use choose::ONNX_PREFIX;
@@ -127,25 +129,25 @@ pub enum Scores {
 }
 
 /// One of the tensors that a decoder reads.
-#[derive(Clone, Debug)]
-pub struct Role {
+#[derive(Clone, Debug, Default)]
+pub struct Role<'a> {
     /// The name of the role.
-    pub name: &'static str,
+    pub name: &'a str,
     /// The tensor ids that producers use for it.
-    pub ids: &'static [&'static str],
+    pub ids: Vec<Cow<'a, str>>,
     /// Names of outputs that models of other families also have. They are used only if the decoder is set.
-    pub names: &'static [&'static str],
+    pub names: Vec<Cow<'a, str>>,
     /// The position among the buffer's tensors, which is used only if the decoder is set and neither names nor shapes
     /// determine the tensor.
     pub index: Option<usize>,
     /// The dimensions without the batch dimension; `None` for any number.
-    pub dims: &'static [Option<usize>],
+    pub dims: Vec<Option<usize>>,
 }
 
-impl Role {
-    /// The role of the tensors with these ids.
-    const fn of_ids(name: &'static str, ids: &'static [&'static str]) -> Self {
-        Self { name, ids, names: &[], index: None, dims: &[] }
+impl Role<'_> {
+    /// True if producers use this tensor id for it.
+    pub fn has_id(&self, id: &str) -> bool {
+        self.ids.iter().any(|known| known == id)
     }
 }
 

@@ -4,6 +4,8 @@
 //! In: the tensors of a buffer, a form of a decoder's output. Out: the index of the tensor for each role, or layouts
 //! of all assignments that fit.
 
+use std::borrow::Cow;
+
 use arrayvec::ArrayVec;
 
 use super::{Choice, ChoiceError, Reason};
@@ -183,7 +185,7 @@ pub(super) fn assignment_by_id(
 ) -> Result<Option<Assignment>, ChoiceError> {
     let mut assignment = Assignment::new();
     for role in &form.roles {
-        let mut named = (0..tensors.len()).filter(|&i| role.ids.contains(&tensors[i].id));
+        let mut named = (0..tensors.len()).filter(|&i| role.has_id(tensors[i].id));
         let Some(index) = named.next().or_else(|| form.remaining(tensors, &assignment, options))
         else {
             return Ok(None);
@@ -210,12 +212,12 @@ pub(super) fn assignment_by_name(
             id == name || id.strip_prefix(ONNX_PREFIX).is_some_and(|rest| rest == name)
         };
         // Numbers as names mean different outputs in different models.
-        let of_name = |name: &&str| -> Option<[Option<usize>; 2]> {
+        let of_name = |name: &Cow<'_, str>| -> Option<[Option<usize>; 2]> {
             let mut named =
                 (0..tensors.len()).filter(|index| has(index, name) && !assignment.contains(index));
             Some([Some(named.next()?), named.next()])
         };
-        let index = match role.ids.iter().chain(role.names).find_map(of_name) {
+        let index = match role.ids.iter().chain(&role.names).find_map(of_name) {
             Some([first, second]) => first.filter(|_| second.is_none()),
             None => form.remaining(tensors, &assignment, options),
         };
@@ -226,7 +228,7 @@ pub(super) fn assignment_by_name(
 
 /// Assigns tensors to roles by the positions that the form has.
 pub(super) fn assignment_by_index(tensors: &[TensorView<'_>], form: &Form) -> Option<Assignment> {
-    let index = |role: &Role| role.index.filter(|&index| index < tensors.len());
+    let index = |role: &Role<'_>| role.index.filter(|&index| index < tensors.len());
     let assignment: Assignment = form.roles.iter().map(index).collect::<Option<_>>()?;
     let is_different =
         assignment.iter().enumerate().all(|(role, index)| !assignment[..role].contains(index));
@@ -269,8 +271,7 @@ pub(super) fn layout(
     }
 }
 
-/// Makes the layout of an assignment, with the settings that hold for every decoder: the activation of scores
-/// and the number of classes.
+/// Makes the layout of an assignment, and checks what holds for every decoder.
 fn layout_of(
     tensors: &[TensorView<'_>],
     decoder: &'static Decoder,
@@ -278,10 +279,7 @@ fn layout_of(
     assignment: &[usize],
     options: Options,
 ) -> Result<Layout, LayoutError> {
-    let mut layout = form.layout(&chosen(tensors, assignment), options)?.with_tensors(assignment);
-    if let Some(activation) = options.score_activation {
-        layout.score.activation = activation;
-    }
+    let layout = form.layout(&chosen(tensors, assignment), options)?.with_tensors(assignment);
     let tensor = &tensors[layout.groups[0].scores.tensor];
     if layout.score.activation == Activation::Softmax && layout.score.columns() == 1 {
         return Err(single_softmax(tensor, decoder.name()));

@@ -19,7 +19,8 @@ pub fn contradicting_id<'t, 'm>(
     options: Options,
 ) -> Option<(&'t TensorView<'m>, &'static Decoder)> {
     let has_name = |decoder: &Decoder, id: &str| {
-        decoder.forms.iter().flat_map(|form| &form.roles).any(|role| role.names.contains(&id))
+        let mut roles = decoder.forms.iter().flat_map(|form| &form.roles);
+        roles.any(|role| role.names.iter().any(|name| name == id))
     };
     let (tensor, other) = choice.layout.tensors().into_iter().find_map(|index| {
         let tensor = &tensors[index];

@@ -338,7 +338,7 @@ fn is_single_row(tensor: &TensorView<'_>) -> bool {
 
 /// Returns true if the id is an id of the decoder.
 fn has_id(decoder: &Decoder, id: &str) -> bool {
-    decoder.forms.iter().flat_map(|form| &form.roles).any(|role| role.ids.contains(&id))
+    decoder.forms.iter().flat_map(|form| &form.roles).any(|role| role.has_id(id))
 }
 
 /// Returns true if the id is an id of any decoder.

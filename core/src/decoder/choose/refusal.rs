@@ -6,7 +6,7 @@
 use super::Choice;
 use super::error::ChoiceError;
 use crate::decoder::layout::LayoutProblem;
-use crate::decoder::{Decoder, LayoutError, decoders};
+use crate::decoder::{Decoder, LayoutError, Role, decoders};
 use crate::tensor::TensorView;
 
 /// The greatest length of a list of tensors with the expected ones, in bytes. An error is at most six lines.
@@ -56,12 +56,12 @@ pub(super) fn no_fit(
 
 /// The error for a tensor with an id of a decoder, if there is no tensor for another role of that decoder.
 pub(super) fn incomplete(tensors: &[TensorView<'_>]) -> Option<ChoiceError> {
-    let found = |ids: &[&str]| tensors.iter().find(|tensor| ids.contains(&tensor.id));
+    let found = |role: &Role<'_>| tensors.iter().find(|tensor| role.has_id(tensor.id));
     decoders().iter().find_map(|decoder| {
         // The form with the fewest tensors is the last one.
         let roles = &decoder.forms.last()?.roles;
-        let tensor = roles.iter().find_map(|role| found(role.ids))?;
-        let missing = roles.iter().find(|role| found(role.ids).is_none())?;
+        let tensor = roles.iter().find_map(found)?;
+        let missing = roles.iter().find(|role| found(role).is_none())?;
         Some(ChoiceError::Incomplete {
             tensor: tensor.to_string(),
             decoder: decoder.name(),

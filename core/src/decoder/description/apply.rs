@@ -238,7 +238,7 @@ impl Description<'static> {
 
     /// The index of the first tensor of a section.
     pub(super) fn first_input(&self, section: usize) -> usize {
-        self.tensors[..section].iter().map(|tensor| tensor.names.len()).sum()
+        self.tensors[..section].iter().map(|tensor| tensor.roles.len()).sum()
     }
 
     /// The field of a level, whose first anchor is `first` among all levels' anchors; `None` if it is not within

@@ -51,7 +51,7 @@ impl Description<'_> {
             add(
                 &mut possible,
                 self.levels_with(tensors, |section, level, tensor| {
-                    let names = &self.tensors[section].names[level];
+                    let names = &self.tensors[section].roles[level];
                     let id = tensor.id.strip_prefix(ONNX_PREFIX).unwrap_or(tensor.id);
                     names.ids.iter().chain(&names.names).any(|name| name == id)
                 }),

@@ -21,7 +21,6 @@ mod prototypes;
 mod sections;
 mod shape;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
@@ -75,7 +74,7 @@ struct TensorRule<'a> {
     /// The columns that are not read.
     ignored: Vec<Columns>,
     /// For each tensor: its ids, other names, and position.
-    names: Vec<TensorNames<'a>>,
+    roles: Vec<Role<'a>>,
 }
 
 /// Says if a tensor can have fewer anchors than numbers of an anchor.
@@ -85,13 +84,6 @@ enum FewerAnchors {
     No,
     /// If the number of classes is the known one.
     KnownClasses,
-}
-
-#[derive(Clone, Debug)]
-struct TensorNames<'a> {
-    ids: Vec<Cow<'a, str>>,
-    names: Vec<Cow<'a, str>>,
-    index: Option<usize>,
 }
 
 /// Columns of a tensor.
@@ -211,9 +203,18 @@ impl<'a> Description<'a> {
         self.columns.iter().find_map(|column| column.prototypes)
     }
 
+    /// The tensors.
+    pub(super) fn roles(&self) -> Vec<Role<'a>> {
+        let of = |tensor: &TensorRule<'a>| {
+            let dims = tensor.dims();
+            tensor.roles.clone().into_iter().map(move |role| Role { dims: dims.clone(), ..role })
+        };
+        self.tensors.iter().flat_map(of).collect()
+    }
+
     /// The section and the level of each tensor.
     fn sources(&self) -> ArrayVec<(usize, usize), MAX_INPUTS> {
-        let sections = self.tensors.iter().map(|tensor| tensor.names.len()).enumerate();
+        let sections = self.tensors.iter().map(|tensor| tensor.roles.len()).enumerate();
         sections.flat_map(|(index, levels)| (0..levels).map(move |level| (index, level))).collect()
     }
 
@@ -272,29 +273,5 @@ impl TensorRule<'_> {
         let shapes: Vec<String> = self.shapes.iter().map(|shape| format!("[1,{shape}]")).collect();
         let number = if self.per_level { " for each stride" } else { "" };
         shapes.join(" or ") + number
-    }
-}
-
-impl Description<'static> {
-    /// The tensors, as [`Role`]s. Their names stay in memory.
-    pub(super) fn roles(&self) -> Vec<Role> {
-        let leaked = |names: &[Cow<'static, str>]| -> &'static [&'static str] {
-            let each = |name: &Cow<'static, str>| match name {
-                Cow::Borrowed(name) => *name,
-                Cow::Owned(name) => &*name.clone().leak(),
-            };
-            names.iter().map(each).collect::<Vec<_>>().leak()
-        };
-        let roles = self.tensors.iter().flat_map(|tensor| {
-            let dims: &'static [Option<usize>] = tensor.dims().leak();
-            tensor.names.iter().map(move |level| Role {
-                name: tensor.name,
-                ids: leaked(&level.ids),
-                names: leaked(&level.names),
-                index: level.index,
-                dims,
-            })
-        });
-        roles.collect()
     }
 }

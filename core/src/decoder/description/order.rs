@@ -15,7 +15,7 @@ impl<'a> Description<'a> {
     pub(in crate::decoder) fn with_order(&self, is_last: bool) -> Self {
         let mut description = self.clone();
         let is_map = |tensor: &TensorRule<'_>| {
-            tensor.shapes.iter().all(|shape| shape.cell_order().is_some() && shape.has_channels())
+            tensor.shapes.iter().all(|shape| shape.by_cell().is_some() && shape.has_channels())
         };
         let is_of_order = |shape: &Pattern| shape.has_numbers_last() == is_last;
         let is_open = |tensor: &TensorRule<'_>| {

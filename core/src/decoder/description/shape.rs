@@ -137,22 +137,13 @@ pub(super) struct Pattern {
     per_level: bool,
 }
 
-/// The order of the anchors in a shape with `H` and `W`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CellOrder {
-    /// `A,H,W`
-    AnchorFirst,
-    /// `H,W,A`, or `H,W`
-    CellFirst,
-}
-
 impl Pattern {
     /// From text such as `N,5+C`, `4,N`, `A,H,W,85` or `1`, the shape of one tensor or of one for each level.
     ///
     /// # Errors
     /// Returns what was expected, if the text is not a shape.
     pub fn parse(text: &str, per_level: bool) -> Result<Self, &'static str> {
-        let mut axes = ArrayVec::new();
+        let mut axes = ArrayVec::<Axis, MAX_AXES>::new();
         for part in text.split(',').map(str::trim) {
             let axis = match AXES.iter().find(|(text, _)| *text == part) {
                 Some((_, axis)) => *axis,
@@ -164,9 +155,9 @@ impl Pattern {
             };
             axes.try_push(axis).map_err(|_| EXPECTED)?;
         }
-        let pattern = Self { axes, per_level };
-        let anchor_axes: ArrayVec<Axis, MAX_AXES> =
-            pattern.axes.iter().copied().filter(|axis| axis.counts_anchors()).collect();
+        type Axes = ArrayVec<Axis, MAX_AXES>;
+        let (anchor_axes, numbers): (Axes, Axes) =
+            axes.iter().copied().partition(|axis| axis.counts_anchors());
         use Axis::{Anchors, Columns, PerCell, Rows};
         let is_known = matches!(
             anchor_axes.as_slice(),
@@ -176,10 +167,7 @@ impl Pattern {
             return Err("the anchors as N, as H,W, as A,H,W or as H,W,A");
         }
         // Both ends of the dimensions of anchors: the numbers of an anchor are before or after them.
-        let is_beside =
-            pattern.axes.starts_with(&anchor_axes) || pattern.axes.ends_with(&anchor_axes);
-        let numbers: ArrayVec<Axis, MAX_AXES> =
-            pattern.axes.iter().copied().filter(|axis| !axis.counts_anchors()).collect();
+        let is_beside = axes.starts_with(&anchor_axes) || axes.ends_with(&anchor_axes);
         let is_known = match numbers.as_slice() {
             [] | [Axis::Numbers(_)] => true,
             [Axis::Points, Axis::Numbers(count)] => [2, 3].map(Count::constant).contains(count),
@@ -190,7 +178,7 @@ impl Pattern {
                 "one dimension of numbers, or K,3 or K,2, before or after those of the anchors",
             );
         }
-        Ok(pattern)
+        Ok(Self { axes, per_level })
     }
 
     /// The numbers of an anchor.
@@ -211,18 +199,11 @@ impl Pattern {
         !self.is_images() && self.axes.iter().any(|axis| axis.counts_anchors())
     }
 
-    /// The order of anchors, if they are in rows and columns.
-    pub fn cell_order(&self) -> Option<CellOrder> {
-        let has = |wanted: Axis| self.axes.contains(&wanted);
-        if !has(Axis::Rows) || self.is_images() {
-            return None;
-        }
-        let of_cell = self.axes.iter().position(|axis| *axis == Axis::PerCell);
-        let rows = self.axes.iter().position(|axis| *axis == Axis::Rows);
-        Some(match of_cell.is_some() && of_cell < rows {
-            true => CellOrder::AnchorFirst,
-            false => CellOrder::CellFirst,
-        })
+    /// True if the anchors of a cell follow one another, as in `H,W,A` and `H,W`, and false for `A,H,W`; `None` if
+    /// anchors are not in rows and columns.
+    pub fn by_cell(&self) -> Option<bool> {
+        let is_map = self.axes.contains(&Axis::Rows) && !self.is_images();
+        is_map.then(|| !self.axes.windows(2).any(|pair| pair == [Axis::PerCell, Axis::Rows]))
     }
 
     /// Returns true if it is `M,H,W` or `H,W,M` of one tensor, the shapes of prototypes. A tensor of this shape for each
@@ -266,7 +247,7 @@ impl Pattern {
     /// the first ones before others: `[1,6400,1]` is 6400 rows of one number.
     pub fn fit(&self, dimensions: &[usize], known: Known) -> Option<Placed> {
         let mut positions = ArrayVec::new();
-        let mut search = Search { dimensions, known };
+        let search = Search { dimensions, known };
         let excess = dimensions.len().checked_sub(self.axes.len())?;
         let leading = dimensions.iter().take(excess).take_while(|&&dimension| dimension == 1);
         let from = leading.count();
@@ -375,12 +356,7 @@ struct Search<'d> {
 
 impl Search<'_> {
     /// Finds a dimension for each of `axes` among those from `at` on. A tensor has at most 8 dimensions.
-    fn place(
-        &mut self,
-        axes: &[Axis],
-        at: usize,
-        positions: &mut ArrayVec<usize, MAX_AXES>,
-    ) -> bool {
+    fn place(&self, axes: &[Axis], at: usize, positions: &mut ArrayVec<usize, MAX_AXES>) -> bool {
         let rest = &self.dimensions[at..];
         let Some((&axis, later)) = axes.split_first() else {
             return rest.iter().all(|&dimension| dimension == 1);

@@ -202,8 +202,8 @@ mod tests {
                 .forms
                 .iter()
                 .flat_map(|form| &form.roles)
-                .flat_map(|role| role.ids)
-                .copied()
+                .flat_map(|role| &role.ids)
+                .map(|id| &**id)
                 .filter(|id| !shared.contains(id))
                 .collect();
             ids.sort_unstable();

@@ -6,7 +6,7 @@
 use arrayvec::ArrayVec;
 
 use super::super::sections::{Entry, Keys, Parsed, numbers};
-use super::super::shape::{CellOrder, Count};
+use super::super::shape::Count;
 use super::super::{AnchorRule, CellRounding, DescriptionError, Levels};
 use super::fields::Fields;
 use crate::decoder::layout::{MAX_GROUPS, MAX_SIZES};
@@ -83,7 +83,7 @@ pub(super) fn read(
     };
     let mut by_cell = keys.word("order", true, &[("cell", true), ("anchor", false)])?;
     for shape in fields.tensors.iter().flat_map(|tensor| &tensor.shapes) {
-        let Some(of_shape) = shape.cell_order() else { continue };
+        let Some(of_shape) = shape.by_cell() else { continue };
         if !shape.has_per_cell() {
             if per_cell.iter().any(|&number| number != 1) {
                 let reason = format!("shape {shape}: expected A for several anchors of a cell");
@@ -91,7 +91,6 @@ pub(super) fn read(
             }
             continue;
         }
-        let of_shape = of_shape == CellOrder::CellFirst;
         keys.refuse("order", of_shape != by_cell, "the order of the tensors' shapes")?;
         by_cell = of_shape;
     }

@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use super::super::error::Quoted;
 use super::super::sections::{Entry, Keys, Parsed, all_sections};
 use super::super::shape::Pattern;
-use super::super::{DescriptionError, FewerAnchors, Levels, TensorNames, TensorRule};
+use super::super::{DescriptionError, FewerAnchors, Levels, TensorRule};
 use super::coverage;
-use crate::decoder::MAX_INPUTS;
 use crate::decoder::layout::{MAX_GROUPS, MAX_SIZES};
+use crate::decoder::{MAX_INPUTS, Role};
 
 /// The greatest number of names of a tensor.
 const MAX_NAMES: usize = 64;
@@ -39,7 +39,7 @@ pub(super) fn read<'a>(
         }
         tensors.push(tensor);
     }
-    let inputs: usize = tensors.iter().map(|tensor| tensor.names.len()).sum();
+    let inputs: usize = tensors.iter().map(|tensor| tensor.roles.len()).sum();
     if !(1..=MAX_INPUTS).contains(&inputs) {
         let text = format!("expected 1 to {MAX_INPUTS} tensors, got {inputs}");
         return Err(DescriptionError::new(last, text));
@@ -76,7 +76,7 @@ fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<TensorRule<'a>> {
         ],
     )?;
     let is_of_level = per_level || (has_grid && levels.groups() == 1);
-    if !is_of_level && shapes.iter().any(|shape| shape.cell_order().is_some()) {
+    if !is_of_level && shapes.iter().any(|shape| shape.by_cell().is_some()) {
         return Err(shape.error("N, or per-level = yes for H and W"));
     }
     let open = |shape: &Pattern| shape.numbers().open;
@@ -93,8 +93,8 @@ fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<TensorRule<'a>> {
         None => Ok(vec![Vec::new(); count]),
     };
     let lists = list("ids")?.into_iter().zip(list("names")?);
-    let mut names: Vec<_> =
-        lists.map(|(ids, names)| TensorNames { ids, names, index: None }).collect();
+    let role = |(ids, names)| Role { name, ids, names, ..Role::default() };
+    let mut roles: Vec<Role<'a>> = lists.map(role).collect();
     if let Some((entry, indices)) = keys.whole_numbers::<MAX_GROUPS>("index", 0..=255)? {
         if has_any_levels {
             return Err(entry.error("a list of strides with positions for each"));
@@ -102,7 +102,7 @@ fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<TensorRule<'a>> {
         if indices.len() != count {
             return Err(entry.error(&format!("{count} numbers, one for each tensor")));
         }
-        for (of_level, index) in names.iter_mut().zip(indices) {
+        for (of_level, index) in roles.iter_mut().zip(indices) {
             of_level.index = Some(index as usize);
         }
     }
@@ -123,7 +123,7 @@ fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<TensorRule<'a>> {
         fewer_anchors,
         is_ignored,
         ignored,
-        names,
+        roles,
     })
 }
 
