@@ -39,9 +39,8 @@ pub(super) fn decoder(family: Family) -> Decoder {
 /// Reads boxes `[N,4]` or `[N,3]` and scores `[N]`, `[N,C]` or `[C,N]`.
 pub(super) fn layout(tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
     let (boxes, scores) = (tensors[0], tensors[1]);
-    let box_matrix = Matrix::of(boxes, options)?;
-    let Matrix { images, rows: anchors, columns } = box_matrix;
-    match (columns, options.box_format) {
+    let [images, anchors, numbers] = matrix(boxes, options)?;
+    match (numbers, options.box_format) {
         (numbers, format) if numbers == format.components() => {}
         (numbers @ 3..=4, format) => {
             let other = if numbers == 3 { "square" } else { "corners or center" };
@@ -61,7 +60,7 @@ pub(super) fn layout(tensors: &[&TensorView<'_>], options: Options) -> Result<La
         [.., classes, n] => n == anchors && classes != anchors && classes > 1,
         _ => false,
     } && scores.shape.len() == boxes.shape.len().min(3);
-    let (score_images, rows, columns) = match *scores.shape {
+    let (score_images, rows, classes) = match *scores.shape {
         [classes, n] if by_class => (1, n, classes),
         [batch, classes, n] if by_class => (batch, n, classes),
         [n, m] if n == images && m == anchors && boxes.shape.len() == 3 => (n, m, 1),
@@ -73,25 +72,20 @@ pub(super) fn layout(tensors: &[&TensorView<'_>], options: Options) -> Result<La
         _ => return Err(shape_error(scores)),
     };
     check_batch(scores, score_images, options)?;
-    if columns == 0 {
+    if classes == 0 {
         return Err(shape_error(scores));
     }
     check_images((boxes, images), (scores, score_images))?;
     check_lengths((boxes, anchors), (scores, rows))?;
-    let classes = columns;
     check_classes(scores, classes)?;
-    let scores_field = match by_class {
-        true => Matrix { images, rows: columns, columns: rows }.anchors_in_columns(1),
-        false => Matrix { images, rows, columns }.anchors_in_rows(1),
-    };
     let mut layout = Layout::from(PlainLayout {
         decoder: NAME,
         images,
         anchors,
         classes,
-        boxes: box_matrix.anchors_in_rows(0),
+        boxes: Field::of_matrix(0, anchors, numbers, false),
         box_format: options.box_format,
-        scores: scores_field,
+        scores: Field::of_matrix(1, rows, classes, by_class),
         objectness: None,
         normalized: options.coordinates.normalized(false, boxes),
     });
@@ -154,7 +148,7 @@ pub(super) fn labeled_layout(
     // The limit is the most classes of any model, since labels are checked one by one.
     layout.classes = if options.num_classes > 0 { options.num_classes } else { MAX_CLASSES };
     for group in &mut layout.groups {
-        group.class = Some(Matrix { images, rows, columns: 1 }.anchors_in_rows(2));
+        group.class = Some(Field::of_matrix(2, rows, 1, false));
     }
     Ok(layout)
 }
@@ -187,59 +181,20 @@ pub(super) fn remaining_labels(
     }
 }
 
-/// The shape of a tensor as a batch of matrices, one per image.
-struct Matrix {
-    images: usize,
-    rows: usize,
-    columns: usize,
-}
-
-impl Matrix {
-    /// The matrices of a tensor `[rows, columns]`, `[1, rows, columns]`, or with [`Options::batch`]
-    /// `[images, rows, columns]`, also with a dimension of 1 before the columns.
-    ///
-    /// # Errors
-    /// If the tensor has another number of dimensions, another batch dimension or another element type.
-    fn of(tensor: &TensorView<'_>, options: Options) -> Result<Self, LayoutError> {
-        check_element_type(tensor)?;
-        match *tensor.shape {
-            [rows, columns] => Ok(Self { images: 1, rows, columns }),
-            [images, rows, columns] | [images, rows, 1, columns] => {
-                check_batch(tensor, images, options)?;
-                Ok(Self { images, rows, columns })
-            }
-            _ => Err(shape_error(tensor)),
+/// The images, rows and columns of a tensor `[rows, columns]`, `[1, rows, columns]`, or with [`Options::batch`]
+/// `[images, rows, columns]`, also with a dimension of 1 before the columns.
+///
+/// # Errors
+/// If the tensor has another number of dimensions, another batch dimension or another element type.
+fn matrix(tensor: &TensorView<'_>, options: Options) -> Result<[usize; 3], LayoutError> {
+    check_element_type(tensor)?;
+    match *tensor.shape {
+        [rows, columns] => Ok([1, rows, columns]),
+        [images, rows, columns] | [images, rows, 1, columns] => {
+            check_batch(tensor, images, options)?;
+            Ok([images, rows, columns])
         }
-    }
-
-    /// The field whose anchors are rows and whose components are all columns. `tensor` is the number of the
-    /// tensor's role.
-    fn anchors_in_rows(&self, tensor: usize) -> Field {
-        Field {
-            tensor,
-            offset: 0,
-            image_stride: self.elements(),
-            anchor_stride: self.columns,
-            component_stride: 1,
-        }
-    }
-
-    /// The field whose anchors are columns and whose components are all rows. `tensor` is the number of the tensor's
-    /// role.
-    fn anchors_in_columns(&self, tensor: usize) -> Field {
-        Field {
-            tensor,
-            offset: 0,
-            image_stride: self.elements(),
-            anchor_stride: 1,
-            component_stride: self.columns,
-        }
-    }
-
-    /// The number of elements of an image. The shape has not been checked against the memory yet,
-    /// so the product can overflow; engines return an error for a field beyond the memory.
-    fn elements(&self) -> usize {
-        self.rows.saturating_mul(self.columns)
+        _ => Err(shape_error(tensor)),
     }
 }
 

@@ -22,10 +22,11 @@ use crate::tensor::TensorView;
 use crate::wording::Setting::{self, RegionEdges as Edges, ScoreThreshold, Sizes};
 
 /// Images without a candidate.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Silence {
     images: usize,
     decoder: &'static str,
+    /// The cause with the best score, among the runs that were examined.
     cause: Option<Cause>,
 }
 
@@ -98,12 +99,9 @@ impl fmt::Display for Silence {
 /// as one, since they are parts of one frame.
 #[derive(Debug, Default)]
 pub(super) struct Quiet {
-    images: usize,
+    silence: Silence,
     /// Starts with the first image.
     pub since: Option<Duration>,
-    /// The cause with the best score, among the runs that were examined.
-    cause: Option<Cause>,
-    decoder: &'static str,
     /// True if an image had a candidate or a rejected anchor, or a warning explains why nothing is found.
     pub is_over: bool,
 }
@@ -115,8 +113,8 @@ impl Quiet {
 
     /// Returns true if it is time to tell that nothing is found. `now` is the time since any moment.
     pub fn is_due(&mut self, now: Option<Duration>) -> bool {
-        let has_begun = self.images > 0 && !self.is_over;
-        has_begun && is_over(&mut self.since, now, QUIET, self.images)
+        let images = self.silence.images;
+        images > 0 && !self.is_over && is_over(&mut self.since, now, QUIET, images)
     }
 
     /// Adds the images of a run. Tensors without anchors are ignored: they are lists of boxes that are empty on
@@ -126,23 +124,25 @@ impl Quiet {
             return;
         }
         self.is_over = outcome.groups().any(|image| image.candidates + image.rejected > 0);
-        if self.images == 0 && !self.is_over && !run.tensors.iter().any(TensorView::is_on_device) {
+        if self.silence.images == 0
+            && !self.is_over
+            && !run.tensors.iter().any(TensorView::is_on_device)
+        {
             self.examine(run);
         }
-        self.images += outcome.groups().len();
-        self.decoder = run.layout.decoder;
+        self.silence.images += outcome.groups().len();
+        self.silence.decoder = run.layout.decoder;
     }
 
     /// Makes the warning, using the tensors of one more run if there is one. Later images do not count.
     pub fn end(&mut self, run: Option<Job<'_>>) -> Option<Silence> {
-        if std::mem::replace(&mut self.is_over, true) || self.images == 0 {
+        if std::mem::replace(&mut self.is_over, true) || self.silence.images == 0 {
             return None;
         }
         if let Some(run) = run {
             self.examine(run);
         }
-        let &mut Self { images, decoder, cause, .. } = self;
-        Some(Silence { images, decoder, cause })
+        Some(self.silence.clone())
     }
 
     fn examine(&mut self, run: Job<'_>) {
@@ -154,8 +154,9 @@ impl Quiet {
             | Cause::Score { best, .. } => best.score,
         };
         // There is no cause if the host cannot read the tensors.
-        let cause = cause(run).filter(|new| self.cause.is_none_or(|old| best(new) > best(&old)));
-        self.cause = cause.or(self.cause);
+        let known = &mut self.silence.cause;
+        let cause = cause(run).filter(|new| known.is_none_or(|old| best(new) > best(&old)));
+        *known = cause.or(*known);
     }
 }
 

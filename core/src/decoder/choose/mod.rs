@@ -45,13 +45,15 @@ use std::fmt;
 
 pub use self::assign::ONNX_PREFIX;
 pub(super) use self::assign::chosen;
-use self::assign::{Readings, assignment_by_id, assignment_by_index, assignment_by_name, layout};
+use self::assign::{
+    Assignment, Readings, assignment_by_id, assignment_by_index, assignment_by_name, layout,
+};
 pub use self::error::ChoiceError;
 use self::offer::offers;
 pub(super) use self::refusal::list;
 use self::refusal::{incomplete, no_fit, several_numbers_of_classes};
 use super::layout::LayoutProblem;
-use super::{BoxFormat, Decoder, Layout, LayoutError, Options, decoders};
+use super::{BoxFormat, Decoder, Form, Layout, LayoutError, Options, decoders};
 use crate::tensor::TensorView;
 
 /// A decoder and its layout of the buffer's tensors.
@@ -125,45 +127,53 @@ fn by_id(
     if !tensors.iter().any(|tensor| has_id(decoder, tensor.id)) {
         return Ok(None);
     }
-    let mut other_form = None;
-    for &form in &decoder.forms_for(tensors, options) {
-        let Some(assignment) = assignment_by_id(tensors, form, options)? else { continue };
+    let forms = decoder.forms_for(tensors, options);
+    let by_id = |form: &Form| assignment_by_id(tensors, form, options);
+    let (choice, errors) = by_assignment(tensors, (decoder, &forms), options, Reason::Id, by_id)?;
+    match errors.into_iter().next() {
+        Some(error) if choice.is_none() => Err(error.into()),
+        _ => Ok(choice),
+    }
+}
+
+/// Chooses the first form whose tensors, by their ids or names, fit. Also returns the errors of shapes for which another
+/// form is tried: it can have these ids and names, too, and many models have names such as `output`.
+fn by_assignment(
+    tensors: &[TensorView<'_>],
+    (decoder, forms): (&'static Decoder, &[&'static Form]),
+    options: Options,
+    reason: Reason,
+    assignment: impl Fn(&Form) -> Result<Option<Assignment>, ChoiceError>,
+) -> Result<(Option<Choice>, Vec<LayoutError>), ChoiceError> {
+    let mut errors = Vec::new();
+    for &form in forms {
+        let Some(assignment) = assignment(form)? else { continue };
         match layout(tensors, decoder, form, &assignment, options) {
-            Ok(layout) => return Ok(Some(Choice { decoder, layout, reason: Reason::Id })),
-            // Another form can have these ids, too.
+            Ok(layout) => return Ok((Some(Choice { decoder, layout, reason }), errors)),
             Err(error) if matches!(error.problem, LayoutProblem::Shape | LayoutProblem::Grid) => {
-                other_form.get_or_insert(error);
+                errors.push(error);
             }
             Err(error) => return Err(error.into()),
         }
     }
-    other_form.map_or(Ok(None), |error| Err(error.into()))
+    Ok((None, errors))
 }
+
 /// Chooses tensors for the roles of `decoder`, whose ids they do not have.
 fn by_decoder(
     tensors: &[TensorView<'_>],
     decoder: &'static Decoder,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
-    let (mut misnamed, mut other_grid) = (None, None);
     let forms = decoder.forms_for(tensors, options);
-    for &form in &forms {
-        let Some(assignment) = assignment_by_name(tensors, form, options) else { continue };
-        match layout(tensors, decoder, form, &assignment, options) {
-            Ok(layout) => return Ok(Choice { decoder, layout, reason: Reason::Name }),
-            // Many models have names such as `output`.
-            Err(error) if error.problem == LayoutProblem::Shape => {
-                misnamed.get_or_insert(error);
-            }
-            // Another form can have these names, too.
-            Err(error) if error.problem == LayoutProblem::Grid => {
-                other_grid.get_or_insert(error);
-            }
-            Err(error) => return Err(error.into()),
-        }
+    let by_name = |form: &Form| Ok(assignment_by_name(tensors, form, options));
+    let (choice, misnamed) =
+        by_assignment(tensors, (decoder, &forms), options, Reason::Name, by_name)?;
+    if let Some(choice) = choice {
+        return Ok(choice);
     }
-    if let Some(error) = other_grid {
-        return Err(error.into());
+    if let Some(error) = misnamed.iter().find(|error| error.problem == LayoutProblem::Grid) {
+        return Err(error.clone().into());
     }
     let all: Vec<usize> = (0..tensors.len()).collect();
     let mut errors = Vec::new();
@@ -213,6 +223,7 @@ fn by_decoder(
     if are_of_classifier(tensors, &all) {
         return Err(ChoiceError::NoBoxes { tensors: list(tensors) });
     }
+    let misnamed = misnamed.into_iter().next();
     Err(misnamed.map_or_else(|| no_fit(tensors, Some(decoder), errors), ChoiceError::from))
 }
 

@@ -115,10 +115,7 @@ impl PrototypeImages {
     pub fn prototypes(self, tensor: usize, column: usize) -> Prototypes {
         let Self { channels, height, width, is_channels_last, .. } = self;
         let pixels = width.saturating_mul(height);
-        let (anchor_stride, component_stride) =
-            if is_channels_last { (channels, 1) } else { (1, pixels) };
-        let image_stride = pixels.saturating_mul(channels);
-        let field = Field { tensor, offset: 0, image_stride, anchor_stride, component_stride };
+        let field = Field::of_matrix(tensor, pixels, channels, !is_channels_last);
         Prototypes { field, width, height, column }
     }
 }

@@ -19,6 +19,22 @@ pub struct Field {
 }
 
 impl Field {
+    /// The field of all numbers of a tensor: a matrix for each image, with the numbers of an anchor beside each other,
+    /// or with `by_component`, one component of all anchors after the other.
+    pub(in crate::decoder) fn of_matrix(
+        tensor: usize,
+        anchors: usize,
+        components: usize,
+        by_component: bool,
+    ) -> Self {
+        // The shape has not been checked against the memory yet, so the product can overflow; engines return an error for
+        // a field beyond the memory.
+        let image_stride = anchors.saturating_mul(components);
+        let (anchor_stride, component_stride) =
+            if by_component { (1, anchors) } else { (components, 1) };
+        Self { tensor, offset: 0, image_stride, anchor_stride, component_stride }
+    }
+
     /// The field of image `image`, as a batch of one image, in the memory of all images.
     pub(crate) fn of_image(self, image: usize) -> Self {
         // Without anchors no element is read and any offset and stride is valid: both can overflow.

@@ -208,14 +208,14 @@ impl Layout {
 
     /// The fields, with the name and the number of components of each, and the number of anchors that have them.
     pub(crate) fn fields(&self) -> impl Iterator<Item = NamedField<'_>> {
-        let count = self.count.as_ref().map(|field| NamedField::new("count", field, 1, 1));
-        let pairs =
-            self.pairs.as_ref().map(|pairs| NamedField::new("pairs", &pairs.field, 3, pairs.rows));
-        let image = self.image.as_ref();
-        let image = image.map(|field| NamedField::new("image", field, 1, self.anchors()));
+        let named =
+            |name, field, components, anchors| NamedField { name, field, components, anchors };
+        let count = self.count.as_ref().map(|field| named("count", field, 1, 1));
+        let pairs = self.pairs.as_ref().map(|pairs| named("pairs", &pairs.field, 3, pairs.rows));
+        let image = self.image.as_ref().map(|field| named("image", field, 1, self.anchors()));
         let prototypes = self.prototypes.as_ref().map(|prototypes| {
             let channels = self.columns.get(prototypes.column).map_or(0, |of| of.components);
-            NamedField::new("prototypes", &prototypes.field, channels, prototypes.pixels())
+            named("prototypes", &prototypes.field, channels, prototypes.pixels())
         });
         let of_groups = self.groups.iter().flat_map(|group| self.fields_of(group));
         of_groups.chain(count).chain(pairs).chain(image).chain(prototypes)
@@ -223,8 +223,8 @@ impl Layout {
 
     /// The fields of a group.
     fn fields_of<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = NamedField<'a>> {
-        let field =
-            |name, field, components| NamedField::new(name, field, components, group.anchors);
+        let anchors = group.anchors;
+        let field = move |name, field, components| NamedField { name, field, components, anchors };
         let columns = group.columns.iter().zip(&self.columns);
         [
             Some(field("boxes", &group.boxes, group.box_components(&self.boxes))),
@@ -303,10 +303,4 @@ pub(crate) struct NamedField<'a> {
     pub field: &'a Field,
     pub components: usize,
     pub anchors: usize,
-}
-
-impl<'a> NamedField<'a> {
-    fn new(name: &'static str, field: &'a Field, components: usize, anchors: usize) -> Self {
-        Self { name, field, components, anchors }
-    }
 }
