@@ -3,7 +3,7 @@
 
 use half::f16;
 use nmsfilter_core::decoder::Options;
-use nmsfilter_core::decoder::classifier::{ClassLimits, ClassScore, Classifier, Evidence};
+use nmsfilter_core::decoder::classifier::{self, ClassLimits, ClassOutput, ClassScore};
 use nmsfilter_core::decoder::layout::Activation;
 use nmsfilter_core::decoder::model_family::ModelFamily;
 use nmsfilter_core::engine::{ClassThresholds, Params};
@@ -17,15 +17,35 @@ fn activation(activation: Activation) -> Options {
     Options { score_activation: Some(activation), ..Options::default() }
 }
 
-/// Returns the classes of a tensor, and the evidence against the reading.
+/// Returns the classes of a tensor, and what contradicts the reading.
 fn classify(
     tensor: &TensorView<'_>,
     options: Options,
-    limits: ClassLimits,
-) -> (Vec<ClassScore>, Evidence) {
-    let mut classifier = Classifier::choose(std::slice::from_ref(tensor), &options, false).unwrap();
+    ClassLimits { threshold, max }: ClassLimits,
+) -> (Vec<ClassScore>, String) {
+    let settings = Settings {
+        decoder: None,
+        classifiers: Classifiers::Always,
+        options,
+        has_class_thresholds: false,
+        classes: None,
+    };
+    let tensors = std::slice::from_ref(tensor);
+    let facts = Facts { tensors, family: None, in_frame: true, engine: None };
+    let thresholds = ClassThresholds::uniform(threshold);
+    let params =
+        Params { thresholds, multi_label: max != 1, max_detections: max, ..Params::default() };
+    let mut made = reading::read(&facts, &settings, |_| Ok::<_, Refusal>(params)).unwrap();
+    let Output::Classes(classes) = &mut made.output else { panic!("not of classes") };
     let mut found = Vec::new();
-    let evidence = classifier.classify(0, tensor, limits, &mut found).unwrap();
+    let evidence = match classes.classify(0, tensors, &mut found, None) {
+        Ok(image) => {
+            let texts: Vec<String> = image.notices.iter().map(ToString::to_string).collect();
+            assert_eq!(image.is_finite, !texts.concat().contains("expected finite numbers"));
+            texts.concat()
+        }
+        Err(refusal) => refusal.to_string(),
+    };
     (found, evidence)
 }
 
@@ -95,7 +115,7 @@ fn the_id_of_the_tensor_or_the_model_determines_the_activation() {
     let numbers = [0.0f32; 4];
     let chosen = |id, options, is_softmaxed| {
         let tensor = TensorView::from_slice(id, &[1, 4], &numbers);
-        Classifier::choose(&[tensor], &options, is_softmaxed).unwrap().outputs()[0].activation
+        classifier::choose(&[tensor], &options, is_softmaxed).unwrap().0[0].activation
     };
     let none = Options::default();
     assert_eq!(chosen(LOGITS, none, true), Activation::Softmax);
@@ -127,7 +147,7 @@ fn an_image_whose_best_score_is_not_finite_has_no_class() {
         let tensor = TensorView::from_slice(LOGITS, &[numbers.len()], numbers);
         let limits = ClassLimits { threshold: 0.0, max: 0 };
         let (found, evidence) = classify(&tensor, Options::default(), limits);
-        (found.len(), matches!(evidence, Evidence::NotFinite(_)))
+        (found.len(), evidence.contains("expected finite numbers"))
     };
     assert_eq!(of(&[1.0, f32::NAN, 2.0]), (0, true));
     assert_eq!(of(&[1.0, f32::INFINITY, 2.0]), (0, true));
@@ -143,11 +163,12 @@ fn numbers_that_contradict_the_activation_are_evidence() {
         let limits = ClassLimits { threshold: 0.0, max: 0 };
         classify(&tensor, Options::default(), limits).1
     };
-    assert_eq!(evidence(LOGITS, &[0.1, 0.7, 0.2]), Evidence::Probabilities);
-    assert!(matches!(evidence(LOGITS, &[0.1, 0.7, 0.9]), Evidence::Plausible { .. }));
-    assert!(matches!(evidence(PROBABILITIES, &[0.1, 0.7, 0.2]), Evidence::Plausible { .. }));
-    let at = ClassScore { class: 1, score: -4.0 };
-    assert_eq!(evidence(PROBABILITIES, &[0.1, -4.0, 7.0]), Evidence::NoProbability(at));
+    let found = evidence(LOGITS, &[0.1, 0.7, 0.2]);
+    assert!(found.contains("probabilities, and softmax makes them almost equal"), "{found}");
+    assert_eq!(evidence(LOGITS, &[0.1, 0.7, 0.9]), "");
+    assert_eq!(evidence(PROBABILITIES, &[0.1, 0.7, 0.2]), "");
+    let found = evidence(PROBABILITIES, &[0.1, -4.0, 7.0]);
+    assert!(found.contains("the score of class 1 is -4, so the numbers are no"), "{found}");
 }
 
 #[test]
@@ -158,11 +179,10 @@ fn the_outputs_are_the_rows_or_the_tensors_with_an_id() {
         TensorView::from_slice(id, shape, &numbers[..count])
     };
     let chosen = |tensors: &[TensorView<'_>]| {
-        let choice = Classifier::choose(tensors, &Options::default(), false);
-        let outputs = |it: &Classifier| {
-            it.outputs().iter().map(|output| (output.tensor, output.classes)).collect::<Vec<_>>()
-        };
-        choice.map(|it| (outputs(&it), it.ignored().to_vec())).map_err(|error| error.to_string())
+        let (outputs, ignored) = classifier::choose(tensors, &Options::default(), false)
+            .map_err(|error| error.to_string())?;
+        let of = |output: &ClassOutput| (output.tensor, output.classes);
+        Ok::<_, String>((outputs.iter().map(of).collect::<Vec<_>>(), ignored))
     };
     let rows = [view("color", &[1, 7]), view("features", &[2, 8]), view("type", &[1, 4, 1, 1])];
     assert_eq!(chosen(&rows[..2]), Ok((vec![(0, 7)], vec![])));
@@ -175,8 +195,8 @@ fn the_outputs_are_the_rows_or_the_tensors_with_an_id() {
     let age = [view("age", &[1, 1, 1, 1]), view("gender", &[1, 2, 1, 1])];
     assert_eq!(chosen(&age), Ok((vec![(1, 2)], vec![0])));
     let of_four = Options { num_classes: 4, ..Options::default() };
-    let choice = Classifier::choose(&rows, &of_four, false).unwrap();
-    assert_eq!((choice.outputs()[0].tensor, choice.ignored()), (2, &[0][..]));
+    let (outputs, ignored) = classifier::choose(&rows, &of_four, false).unwrap();
+    assert_eq!((outputs[0].tensor, ignored), (2, vec![0]));
     for (tensors, expected) in [
         (vec![view("a", &[2, 8]), view("b", &[3, 8])], "give such a tensor the id classifi"),
         (vec![], "(none): decoder classifier expects tensors of [C], [1,C] or [1,C,1,1]"),
@@ -193,7 +213,7 @@ fn the_outputs_are_the_rows_or_the_tensors_with_an_id() {
     assert!(error.contains("set `TensorView::quantization`"), "{error}");
     let options = Options { num_classes: 3, ..Options::default() };
     let error =
-        Classifier::choose(&[view(LOGITS, &[1, 4])], &options, false).unwrap_err().to_string();
+        classifier::choose(&[view(LOGITS, &[1, 4])], &options, false).unwrap_err().to_string();
     assert!(error.contains("it has 4 classes, but `options.num_classes` is 3"), "{error}");
 }
 
@@ -209,16 +229,19 @@ fn a_sequence_has_no_scores() {
         (0..88).map(|it| if it < length { ((it * 7 + 12) % 70) as f32 } else { -1.0 }).collect()
     };
     for length in [0, 1, 7, 87] {
-        assert_eq!(evidence(&plate(length)), (true, Evidence::Sequence { length }));
+        let (is_empty, found) = evidence(&plate(length));
+        assert!(is_empty && found.contains(&format!("whole numbers ({length}), then")), "{found}");
     }
-    assert_eq!(evidence(&plate(88)), (false, Evidence::Whole));
-    assert_eq!(evidence(&[12.0, 30.0, 1.0, -1.0]), (true, Evidence::Sequence { length: 3 }));
+    let (is_empty, found) = evidence(&plate(88));
+    assert!(!is_empty && found.contains("all of its numbers are whole"), "{found}");
+    let (is_empty, found) = evidence(&[12.0, 30.0, 1.0, -1.0]);
+    assert!(is_empty && found.contains("whole numbers (3), then"), "{found}");
     // Logits that happen to be whole.
     for numbers in [&[2.0f32, -1.0, 3.0, 0.0][..], &[8.0, -1.0], &[0.0, 0.0, 8.0], &[-1.0, -2.0]] {
-        assert!(matches!(evidence(numbers), (false, Evidence::Plausible { .. })), "{numbers:?}");
+        assert_eq!(evidence(numbers), (false, String::new()), "{numbers:?}");
     }
     let one_hot: Vec<f32> = (0..10).map(|class| if class == 4 { 9.0 } else { 0.0 }).collect();
-    assert!(matches!(evidence(&one_hot), (false, Evidence::Plausible { .. })));
+    assert_eq!(evidence(&one_hot), (false, String::new()));
 }
 
 fn reading(

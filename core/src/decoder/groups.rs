@@ -4,23 +4,10 @@
 //! In: the list of decoders. Out: the id of each group, and the ids and dimensions of its tensors.
 //!
 //! The id of a group is in the model's `.modelinfo` file (`group-id`). A model with one output has the id of its tensor;
-//! others have the ids of GStreamer's decoders.
+//! others have the ids of GStreamer's decoders ([`Family::groups`](super::Family::groups)). The ids of its tensors end in
+//! `-out` or `-out-normalized`; others are not known to it.
 
-use std::borrow::Cow;
-
-use super::{Decoder, Form, Role, classifier, decoders};
-
-/// The groups of a decoder's tensors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Groups {
-    /// No inference element has such a group.
-    None,
-    /// Each id of a form with one tensor is a group's id, too.
-    EachId,
-    /// The tensors of the last form are the groups with these ids. A tensor has its first id in the first group, its
-    /// second id in the second, and its last id in the remaining ones.
-    Named(&'static [&'static str]),
-}
+use super::{Decoder, Role, classifier, decoders};
 
 /// A group of tensors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,43 +38,31 @@ pub fn tensor_groups() -> Vec<TensorGroup> {
 }
 
 fn groups(decoder: &'static Decoder) -> Vec<TensorGroup> {
-    match decoder.family.groups {
-        Groups::None => Vec::new(),
-        Groups::EachId => {
-            let mut groups = Vec::new();
-            for group in decoder.forms.iter().flat_map(single_groups) {
-                // Forms can share an id.
-                if !groups.contains(&group) {
-                    groups.push(group);
-                }
+    let last = decoder.forms.last().expect("a decoder has a form");
+    let tensor = |role: &'static Role<'_>, index: usize| {
+        let id = role.ids.get(index).or(role.ids.last());
+        let id = id.expect("a tensor of a group has an id");
+        // The first dimension counts the images.
+        let dims = std::iter::once(None).chain(role.dims.iter().copied()).collect();
+        GroupTensor { id, dims }
+    };
+    let tensors = |index| last.roles.iter().map(|role| tensor(role, index)).collect();
+    let ids = decoder.family.groups.iter().enumerate();
+    let mut groups: Vec<TensorGroup> =
+        ids.map(|(index, id)| TensorGroup { id, tensors: tensors(index) }).collect();
+    for form in &decoder.forms {
+        let [role] = &form.roles[..] else { continue };
+        for id in role.ids.iter().filter(|id| id.contains("-out")) {
+            // Dimensions are not fixed, so that another shape is an error of the decoder, which says what it expects.
+            let dims = vec![None; 1 + role.dims.len()];
+            let group = TensorGroup { id, tensors: vec![GroupTensor { id, dims }] };
+            // Forms can share an id.
+            if !groups.contains(&group) {
+                groups.push(group);
             }
-            groups
-        }
-        Groups::Named(ids) => {
-            let last = decoder.forms.last().expect("a decoder has a form");
-            let tensor = |role: &'static Role<'_>, index: usize| {
-                let id = role.ids.get(index).or(role.ids.last());
-                let id = id.expect("a tensor of a group has an id");
-                // The first dimension counts the images.
-                let dims = std::iter::once(None).chain(role.dims.iter().copied()).collect();
-                GroupTensor { id, dims }
-            };
-            let tensors = |index| last.roles.iter().map(|role| tensor(role, index)).collect();
-            let ids = ids.iter().enumerate();
-            ids.map(|(index, id)| TensorGroup { id, tensors: tensors(index) }).collect()
         }
     }
-}
-
-/// The groups of a form with one tensor. Dimensions are not fixed, so that another shape is an error of the decoder,
-/// which says what it expects.
-fn single_groups(form: &'static Form) -> Vec<TensorGroup> {
-    let [role] = &form.roles[..] else { return Vec::new() };
-    let group = |id: &'static Cow<'_, str>| {
-        let dims = vec![None; 1 + role.dims.len()];
-        TensorGroup { id, tensors: vec![GroupTensor { id, dims }] }
-    };
-    role.ids.iter().map(group).collect()
+    groups
 }
 
 #[cfg(test)]

@@ -32,8 +32,8 @@ pub use description::DescriptionError;
 pub use families::texts;
 pub use families::{Family, decoders, from_text};
 pub use form::Form;
-use form::MAX_FORMS;
-pub use groups::{GroupTensor, Groups, TensorGroup, tensor_groups};
+use form::{MAX_FORMS, Rule};
+pub use groups::{GroupTensor, TensorGroup, tensor_groups};
 pub use layout::{
     BoxFormat, Channels, Coordinates, Field, Layout, LayoutError, LayoutProblem, PlainLayout,
 };
@@ -73,6 +73,11 @@ impl Decoder {
     /// The name of a class that is known without labels.
     pub fn label(&self, class: u32) -> Option<&'static str> {
         self.label.filter(|_| class == 0)
+    }
+
+    /// True if it obeys [`Options::box_format`].
+    pub(crate) fn has_box_format(&self) -> bool {
+        self.forms.iter().all(|form| !matches!(form.rule, Rule::Described(_)))
     }
 
     /// The forms for these tensors, where levels follow from them.

@@ -8,7 +8,7 @@ use super::notice::{Finding, Notice, Unread};
 use super::{Facts, Settings};
 use crate::decoder::layout::{Activation, Column, Group, Reference};
 use crate::decoder::model_family::ModelFamily;
-use crate::decoder::{self, Choice, Options, Reason, Scores, misread};
+use crate::decoder::{self, BoxFormat, Choice, Options, Reason, Scores, misread};
 use crate::engine::ClassThresholds;
 use crate::tensor::TensorView;
 
@@ -30,7 +30,7 @@ pub(super) fn notices(
         check_steps(choice, facts.tensors),
         check_unread_tensors(choice, facts.tensors),
         check_queries(choice, facts.tensors),
-        check_box_format(choice, facts.tensors, settings.options),
+        check_box_format(choice, settings.options),
     ];
     findings.into_iter().flatten().map(Notice).collect()
 }
@@ -190,19 +190,9 @@ fn check_queries(choice: &Choice, tensors: &[TensorView<'_>]) -> Option<Finding>
     Some(Finding::Queries { decoder, tensor, queries, classes })
 }
 
-/// Looks for a box format that the decoder ignores. Decoders do not state whether they use it, so the layout is
-/// compared with the layout without this setting.
-fn check_box_format(
-    choice: &Choice,
-    tensors: &[TensorView<'_>],
-    options: Options,
-) -> Option<Finding> {
-    let Choice { decoder, layout, .. } = choice;
-    let box_format = Options::default().box_format;
-    if options.box_format == box_format {
-        return None;
-    }
-    let without = decoder::choose(tensors, Some(*decoder), Options { box_format, ..options });
-    let is_obeyed = without.map_or(true, |other| other.layout.boxes != layout.boxes);
-    (!is_obeyed).then_some(Finding::UnusedBoxFormat { decoder: decoder.name() })
+/// Looks for a box format that the decoder ignores.
+fn check_box_format(choice: &Choice, options: Options) -> Option<Finding> {
+    let is_set = options.box_format != BoxFormat::default();
+    let decoder = choice.decoder.name();
+    (is_set && !choice.decoder.has_box_format()).then_some(Finding::UnusedBoxFormat { decoder })
 }

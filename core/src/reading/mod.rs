@@ -21,7 +21,7 @@ mod signature;
 mod silence;
 mod watch;
 
-use crate::decoder::classifier::Classifier;
+use crate::decoder::classifier;
 use crate::decoder::model_family::ModelFamily;
 use crate::decoder::{self, Choice, ChoiceError, Decoder, Options, Reason};
 use crate::engine::{Engine, EngineError, Params};
@@ -106,10 +106,10 @@ pub fn read<E: From<Refusal>>(
     let (output, notices) = if classes::are_classes(facts, settings) {
         // Ultralytics' models end with softmax.
         let is_softmaxed = facts.has_classifier();
-        let classifier = Classifier::choose(facts.tensors, &settings.options, is_softmaxed)
+        let outputs = classifier::choose(facts.tensors, &settings.options, is_softmaxed)
             .map_err(Refusal::from)?;
         let params = params(None)?;
-        let (reading, notices) = ClassReading::new(classifier, &params, facts, settings);
+        let (reading, notices) = ClassReading::new(outputs, &params, facts, settings);
         (Output::Classes(reading), notices)
     } else {
         let choice = choose(facts, settings)?;

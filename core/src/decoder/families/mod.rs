@@ -10,7 +10,7 @@ mod described;
 use std::sync::LazyLock;
 
 pub use self::described::from_text;
-use super::{Decoder, Groups, ModelTask, boxes};
+use super::{Decoder, ModelTask, boxes};
 
 /// The decoders, in the order in which tensor ids are compared, and in which messages list them. A family has one text
 /// for each form of its output, forms with more tensors first.
@@ -18,30 +18,26 @@ const ENTRIES: &[Family] = &[
     Family { is_alone: true, ..family(&[include_str!("windows.layout")]) },
     // No text describes its output.
     Family { has_usual_ids: true, ..family(&[]) },
-    family(&[include_str!("yolov5.layout")]).with_group_for_each_id(),
+    family(&[include_str!("yolov5.layout")]),
     // No other family has five rows, and the models for COCO have 80 classes.
-    Family {
-        unambiguous: &[1, 80],
-        ..family(&[include_str!("yolov8.layout")]).with_group_for_each_id()
-    },
+    Family { unambiguous: &[1, 80], ..family(&[include_str!("yolov8.layout")]) },
     family(&[include_str!("ultraface.layout")])
         .with_groups(&["ultra-lightweight-face-detection-rfb-320-v1-variant-1-out"]),
-    family(&[include_str!("yolox.layout")]).with_group_for_each_id(),
-    family(&[include_str!("end2end.layout")]).with_group_for_each_id(),
+    family(&[include_str!("yolox.layout")]),
+    family(&[include_str!("end2end.layout")]),
     family(&[
         include_str!("detr.layout"),
         include_str!("detr-dets.layout"),
         include_str!("detr-one-tensor.layout"),
         include_str!("detr-softmax.layout"),
     ]),
-    family(&[include_str!("yolox-raw.layout")]).with_group_for_each_id(),
+    family(&[include_str!("yolox-raw.layout")]),
     family(&[
         include_str!("yolov5-raw-levels-p6.layout"),
         include_str!("yolov5-raw-levels.layout"),
         include_str!("yolov5-raw.layout"),
         include_str!("yolov5-raw-p6.layout"),
-    ])
-    .with_group_for_each_id(),
+    ]),
     family(&[include_str!("ssd-priors.layout"), include_str!("ssd.layout")]),
     family(&[include_str!("retinaface-landmarks.layout"), include_str!("retinaface.layout")]),
     family(&[include_str!("ultraface-raw.layout")])
@@ -62,19 +58,17 @@ const ENTRIES: &[Family] = &[
     family(&[include_str!("yolov8-seg.layout")])
         .with_groups(&["yolo-v8-segmentation-out", "yolo-v8-segmentation-out-normalized"])
         .for_task("segment"),
-    family(&[include_str!("yolov8-pose.layout")]).with_group_for_each_id().for_task("pose"),
-    family(&[include_str!("yolov8-obb.layout")]).with_group_for_each_id().for_task("obb"),
+    family(&[include_str!("yolov8-pose.layout")]).for_task("pose"),
+    family(&[include_str!("yolov8-obb.layout")]).for_task("obb"),
     family(&[include_str!("yolov5-seg.layout")])
         .with_groups(&["yolo-v5-segmentation-out"])
         .for_task("segment"),
     family(&[include_str!("end2end-seg.layout")])
         .with_groups(&["yolo-26-segmentation-end2end-out"])
         .for_end2end_task("segment"),
-    family(&[include_str!("end2end-pose.layout")])
-        .with_group_for_each_id()
-        .for_end2end_task("pose"),
-    family(&[include_str!("end2end-obb.layout")]).with_group_for_each_id().for_end2end_task("obb"),
-    family(&[include_str!("detr-end2end.layout")]).with_group_for_each_id(),
+    family(&[include_str!("end2end-pose.layout")]).for_end2end_task("pose"),
+    family(&[include_str!("end2end-obb.layout")]).for_end2end_task("obb"),
+    family(&[include_str!("detr-end2end.layout")]),
     family(&[include_str!("yolov7-end2end.layout")]),
     family(&[include_str!("yolonas-flat.layout")]),
     family(&[include_str!("detection-output.layout")]),
@@ -108,8 +102,10 @@ pub struct Family {
     /// The numbers of classes for which the shape of an output as exported is enough to choose the family, if the
     /// model's number is not known. Empty if the shape is never enough.
     pub(super) unambiguous: &'static [usize],
-    /// The groups of tensors that GStreamer's inference elements have in their caps.
-    pub groups: Groups,
+    /// The ids of the groups that GStreamer's inference elements have in their caps for the tensors of the last form, if
+    /// there are several. A tensor has its first id in the first group, its second id in the second, and its last id in the
+    /// remaining ones.
+    pub groups: &'static [&'static str],
     /// The task of the models; `None` for the detection of upright boxes, or if it is unknown.
     pub(super) task: Option<ModelTask>,
 }
@@ -120,18 +116,14 @@ const fn family(texts: &'static [&'static str]) -> Family {
         is_alone: false,
         has_usual_ids: false,
         unambiguous: &[],
-        groups: Groups::None,
+        groups: &[],
         task: None,
     }
 }
 
 impl Family {
-    const fn with_group_for_each_id(self) -> Self {
-        Self { groups: Groups::EachId, ..self }
-    }
-
     const fn with_groups(self, ids: &'static [&'static str]) -> Self {
-        Self { groups: Groups::Named(ids), ..self }
+        Self { groups: ids, ..self }
     }
 
     const fn for_task(self, name: &'static str) -> Self {
