@@ -9,7 +9,7 @@ use super::{AnchorRule, CellRounding, ColumnRule, Description, FieldRule, Levels
 use crate::decoder::check::{self, check_classes, check_images, no_background};
 use crate::decoder::layout::{
     Activation, Background, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError,
-    LayoutProblem, MAX_GROUPS, MAX_SIZES, Pairs, Prototypes, Reference, ScoreRule,
+    LayoutProblem, MAX_GROUPS, MAX_SIZES, Pairs, Reference, ScoreRule,
 };
 use crate::decoder::{MAX_CLASSES, Options};
 use crate::tensor::TensorView;
@@ -86,7 +86,7 @@ impl Description<'static> {
         options: Options,
     ) -> Result<Layout, LayoutError> {
         let fitted = self.fit(tensors, options)?;
-        let grids = self.grids(options);
+        let grids = &fitted.grids;
         if grids.is_none() && matches!(self.anchors.levels, Levels::Strides(_)) {
             let (tensor, decoder) = (tensors[0], self.name);
             let text = format!(
@@ -96,20 +96,21 @@ impl Description<'static> {
         }
         let shape_error = |tensor: usize| self.shape_error(tensors[tensor]);
         let score = self.score_rule(&fitted, options).ok_or_else(|| shape_error(0))?;
-        let scores_tensor = self.input(self.score.scores, 0);
-        let (classes, classes_of) = match self.score.class {
+        let classes = match self.score.class {
             // The limit is the most classes of any model, since the tensor's classes are checked one by one.
-            Some(field) if options.num_classes == 0 => (MAX_CLASSES, self.input(field, 0)),
-            Some(field) => {
-                let classes = options.num_classes.saturating_add(score.first_class as usize);
-                (classes, self.input(field, 0))
-            }
-            None => {
-                let classes = score.components.saturating_add(score.first_class as usize);
-                (classes, scores_tensor)
-            }
+            Some(_) if options.num_classes == 0 => MAX_CLASSES,
+            Some(_) => options.num_classes.saturating_add(score.first_class as usize),
+            None => score.components.saturating_add(score.first_class as usize),
         };
-        let prototypes = self.prototypes_of(tensors, &fitted)?;
+        let mut prototypes = None;
+        if let Some((section, images)) = self.prototypes().zip(fitted.prototypes) {
+            let column = self.columns.iter().position(|column| column.prototypes.is_some());
+            let column = column.expect("it has the prototypes");
+            let input = self.first_input(section);
+            let boxes = tensors[self.input(self.columns[column].field, 0)];
+            check_images((boxes, fitted.images), (tensors[input], images.images))?;
+            prototypes = Some(images.prototypes(input, column));
+        }
 
         let normalized = self.is_normalized(tensors[self.input(self.boxes.field, 0)], options);
         let columns: Vec<Column> =
@@ -195,35 +196,15 @@ impl Description<'static> {
         let known_classes =
             options.known_classes().filter(|_| self.score.background != Some(background));
         if !layout.set_background(background, known_classes) {
-            let tensor = tensors[scores_tensor];
+            let tensor = tensors[self.input(self.score.scores, 0)];
             return Err(match options.background {
                 Some(background) => no_background(tensor, self.name, background),
                 None => self.shape_error(tensor),
             });
         }
-        check_classes(tensors[classes_of], layout.classes)?;
+        let classes_of = self.score.class.unwrap_or(self.score.scores);
+        check_classes(tensors[self.input(classes_of, 0)], layout.classes)?;
         Ok(layout)
-    }
-
-    /// The prototypes of masks.
-    ///
-    /// # Errors
-    /// If prototypes and coefficients have different numbers of images.
-    fn prototypes_of(
-        &self,
-        tensors: &[&TensorView<'_>],
-        fitted: &Fitted,
-    ) -> Result<Option<Prototypes>, LayoutError> {
-        let column = self.columns.iter().position(|column| column.prototypes.is_some());
-        let (Some(column), Some(section), Some(images)) =
-            (column, self.prototypes(), fitted.prototypes)
-        else {
-            return Ok(None);
-        };
-        let input = self.first_input(section);
-        let boxes = tensors[self.input(self.columns[column].field, 0)];
-        check_images((boxes, fitted.images), (tensors[input], images.images))?;
-        Ok(Some(images.prototypes(input, column)))
     }
 
     pub(super) fn shape_error(&self, tensor: &TensorView<'_>) -> LayoutError {

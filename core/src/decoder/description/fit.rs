@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
-use super::open::{KnownModel, divide};
+use super::apply::Level;
 use super::prototypes::PrototypeImages;
 use super::shape::{Known, OpenNumber, Pattern, Placed};
 use super::{Description, FewerAnchors, FieldRule, Levels, TensorRule};
@@ -21,6 +21,8 @@ use crate::wording::Setting::ModelSize;
 /// The numbers that follow from the shapes of tensors.
 #[derive(Default)]
 pub(in crate::decoder) struct Fitted {
+    /// The grids of the levels; `None` without grids, or without the size of the model's input on which they depend.
+    pub(super) grids: Option<ArrayVec<Level, MAX_GROUPS>>,
     pub(super) images: usize,
     pub(super) classes: Option<usize>,
     pub(super) placed: ArrayVec<Placed, MAX_INPUTS>,
@@ -77,7 +79,7 @@ impl Description<'static> {
         let total = grids.as_ref().map(|grids| {
             grids.iter().fold(0, |sum: usize, level| sum.saturating_add(level.anchors))
         });
-        let mut fitted = Fitted::default();
+        let mut fitted = Fitted { grids, ..Fitted::default() };
         let prototypes = self.prototypes().and_then(|section| {
             let tensor = tensors.get(self.first_input(section))?;
             Some((*tensor, self.tensors[section].shapes.as_slice()))
@@ -104,7 +106,7 @@ impl Description<'static> {
                 fitted.placed.push(placed.ok_or_else(|| self.shape_error(tensor))?);
                 continue;
             }
-            let grid = grids.as_ref().map(|grids| grids[level]);
+            let grid = fitted.grids.as_ref().map(|grids| grids[level]);
             let is_level = rule.per_level || self.anchors.levels.groups() == 1;
             let expected = match grid {
                 Some(grid) if is_level => Some(grid.anchors),
@@ -118,8 +120,10 @@ impl Description<'static> {
                 classes: fitted.classes,
             };
             let classes = fitted.classes.or(known_classes);
-            let model = KnownModel { of: self, tensor, classes, prototypes, options };
-            let (images, placed) = match fit(rule, known, first.map(|(_, images)| images), model) {
+            let images = first.map(|(_, images)| images);
+            let fitting =
+                Fitting { of: self, rule, tensor, known, images, classes, prototypes, options };
+            let (images, placed) = match fitting.fit() {
                 Ok(fit) => fit,
                 Err(Misfit::Ambiguity(error)) => return Err(error),
                 Err(Misfit::Batch(batch)) => return Err(wrong_batch(tensor, batch)),
@@ -217,70 +221,79 @@ enum Misfit {
     Shape,
 }
 
-/// The number of images, and where an image's numbers are.
-fn fit(
-    rule: &TensorRule<'_>,
+/// A tensor, and what is known before it is fitted.
+#[derive(Clone, Copy)]
+pub(super) struct Fitting<'t> {
+    pub of: &'t Description<'static>,
+    pub rule: &'t TensorRule<'static>,
+    pub tensor: &'t TensorView<'t>,
     known: Known,
+    /// The number of images of the tensors before.
     images: Option<usize>,
-    model: KnownModel<'_>,
-) -> Result<(usize, Placed), Misfit> {
-    if let (FewerAnchors::KnownClasses, Some(classes)) =
-        (rule.fewer_anchors, model.options.known_classes())
-    {
-        let known = Known { classes: Some(classes), ..known };
-        let fit = first_fit(rule, (known, images, true), model);
-        if fit.is_ok() {
-            return fit;
-        }
-    }
-    let can_be_fewer = rule.fewer_anchors == FewerAnchors::Yes;
-    first_fit(rule, (known, images, can_be_fewer), model)
+    /// The number of classes; `None` if any number fits.
+    pub classes: Option<usize>,
+    /// The tensor of the prototypes and its shapes; `None` without prototypes, or before their tensor.
+    pub prototypes: Option<(&'t TensorView<'t>, &'t [Pattern])>,
+    pub options: Options,
 }
 
-/// The number of images, and where an image's numbers are, by the first of the shapes that fits.
-fn first_fit(
-    rule: &TensorRule<'_>,
-    (known, images, can_be_fewer): (Known, Option<usize>, bool),
-    model: KnownModel<'_>,
-) -> Result<(usize, Placed), Misfit> {
-    let dimensions: &[usize] = &model.tensor.shape;
-    let mut misfit = Misfit::Shape;
-    for shape in &rule.shapes {
-        // A dimension more than the shape has can be the batch; if this does not fit, there is no batch dimension.
-        let batch = match dimensions.split_first() {
-            Some((&batch, rest)) if dimensions.len() > shape.len() => Some((batch, rest)),
-            _ => None,
-        };
-        let is_exact = |dimensions: &[usize]| dimensions.len() == shape.len();
-        for (count, dimensions) in batch.into_iter().chain([(1, dimensions)]) {
-            let is_batch = count == 1 || (model.options.batch && count > 0);
-            if rule.is_exact && !(is_batch && is_exact(dimensions)) {
-                // If no dimension can be skipped, the first one is the batch, whatever the others are.
-                if is_exact(dimensions) {
-                    misfit = Misfit::Batch(count);
-                }
-                continue;
-            }
-            let placed = shape.fit(dimensions, known).filter(|placed| {
-                can_be_fewer || placed.anchors >= placed.numbers || placed.anchors == 0
-            });
-            let Some(placed) = placed else {
-                let any = Known { anchors: None, cells: None, ..known };
-                match shape.fit(dimensions, any) {
-                    Some(placed) if is_batch => misfit = Misfit::Anchors(placed.anchors),
-                    _ => {}
-                }
-                continue;
-            };
-            let shapes = (shape, rule.shapes.as_slice());
-            let divided = divide(placed, shapes, model).map_err(Misfit::Ambiguity)?;
-            let Some(placed) = divided else { continue };
-            match images {
-                _ if !is_batch => misfit = Misfit::Batch(count),
-                Some(images) if images != count => misfit = Misfit::Images(count),
-                _ => return Ok((count, placed)),
+impl Fitting<'_> {
+    /// The number of images, and where an image's numbers are.
+    fn fit(self) -> Result<(usize, Placed), Misfit> {
+        let Self { rule, known, options, .. } = self;
+        if let (FewerAnchors::KnownClasses, Some(classes)) =
+            (rule.fewer_anchors, options.known_classes())
+        {
+            let known = Known { classes: Some(classes), ..known };
+            let fit = Self { known, ..self }.first_fit(true);
+            if fit.is_ok() {
+                return fit;
             }
         }
+        self.first_fit(rule.fewer_anchors == FewerAnchors::Yes)
     }
-    Err(misfit)
+
+    /// The number of images, and where an image's numbers are, by the first of the shapes that fits.
+    fn first_fit(self, can_be_fewer: bool) -> Result<(usize, Placed), Misfit> {
+        let Self { rule, tensor, known, images, options, .. } = self;
+        let dimensions: &[usize] = &tensor.shape;
+        let mut misfit = Misfit::Shape;
+        for shape in &rule.shapes {
+            // A dimension more than the shape has can be the batch; if this does not fit, there is no batch dimension.
+            let batch = match dimensions.split_first() {
+                Some((&batch, rest)) if dimensions.len() > shape.len() => Some((batch, rest)),
+                _ => None,
+            };
+            let is_exact = |dimensions: &[usize]| dimensions.len() == shape.len();
+            for (count, dimensions) in batch.into_iter().chain([(1, dimensions)]) {
+                let is_batch = count == 1 || (options.batch && count > 0);
+                if rule.is_exact && !(is_batch && is_exact(dimensions)) {
+                    // If no dimension can be skipped, the first one is the batch, whatever the others are.
+                    if is_exact(dimensions) {
+                        misfit = Misfit::Batch(count);
+                    }
+                    continue;
+                }
+                let placed = shape.fit(dimensions, known).filter(|placed| {
+                    can_be_fewer || placed.anchors >= placed.numbers || placed.anchors == 0
+                });
+                let Some(placed) = placed else {
+                    let any = Known { anchors: None, cells: None, ..known };
+                    match shape.fit(dimensions, any) {
+                        Some(placed) if is_batch => misfit = Misfit::Anchors(placed.anchors),
+                        _ => {}
+                    }
+                    continue;
+                };
+                let divided = self.divide(placed, shape).map_err(Misfit::Ambiguity)?;
+                let Some(placed) = divided else { continue };
+                match images {
+                    _ if !is_batch => misfit = Misfit::Batch(count),
+                    Some(images) if images != count => misfit = Misfit::Images(count),
+                    _ => return Ok((count, placed)),
+                }
+            }
+        }
+        Err(misfit)
+    }
 }

@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-use super::open::{KnownModel, unless};
+use super::fit::Fitting;
+use super::open::unless;
 use super::shape::Pattern;
 use crate::decoder::check::{check_batch, check_element_type, open_order};
 use crate::decoder::layout::{Field, LayoutProblem, Prototypes};
@@ -43,7 +44,7 @@ impl PrototypeImages {
         (tensor, shapes): (&TensorView<'_>, &[Pattern]),
         is_possible: impl Fn(&Self) -> bool,
         has_num_classes: bool,
-        model: KnownModel<'_>,
+        model: Fitting<'_>,
     ) -> Result<Option<Self>, LayoutError> {
         let (images, [a, b, c]) = match *tensor.shape {
             [a, b, c] if a.min(b).min(c) > 1 => (1, [a, b, c]),

@@ -329,7 +329,7 @@ pub(super) struct Placed {
     pub anchors: usize,
     /// The numbers of an anchor.
     pub numbers: usize,
-    /// `C`, if the shape has it. Where the shape leaves another number open, [`divide`](super::open::divide) finds both.
+    /// `C`, if the shape has it. Where the shape leaves another number open, [`Fitting::divide`](super::fit::Fitting::divide) finds both.
     pub classes: Option<usize>,
     /// The number that the shape leaves open.
     pub open: Option<OpenNumber>,
