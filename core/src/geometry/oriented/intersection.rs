@@ -39,6 +39,12 @@
 use super::{Rectangle, relative};
 use crate::geometry::{greater, lesser};
 
+/// Up to this quotient of the longest and the shortest side, the error of the intersection is at most 2^-12 of the smaller
+/// area.
+const MAX_ASPECT: f32 = 512.0;
+/// Four times that error, and more than that of the sides of the enclosing rectangle.
+const MARGIN: f32 = 1.0 / 1024.0;
+
 /// The area of the intersection of two rectangles with finite numbers, no sides negative or longer than
 /// [`MAX_BOX_SIDE`](crate::engine::MAX_BOX_SIDE).
 ///
@@ -47,39 +53,94 @@ use crate::geometry::{greater, lesser};
 /// their areas are equal.
 #[inline(always)]
 pub fn intersection_area(higher: &Rectangle, lower: &Rectangle) -> f32 {
-    let (frame, other) = if lower.area < higher.area { (lower, higher) } else { (higher, lower) };
-    let ([x, y], [cos, sin]) = relative(frame, other);
+    Placed::new(higher, lower).intersection_area()
+}
 
-    // The angle: cos >= sin >= 0.
-    let (magnitude_cos, magnitude_sin) = (cos.abs(), sin.abs());
-    let is_quarter = magnitude_sin > magnitude_cos;
-    let is_reflected = ((cos < 0.0) ^ (sin < 0.0)) ^ is_quarter;
-    let y = if is_reflected { -y } else { y };
-    let [width, height] = other.half;
-    let (p, q) = if is_quarter { (height, width) } else { (width, height) };
-    let (cos, sin) =
-        if is_quarter { (magnitude_sin, magnitude_cos) } else { (magnitude_cos, magnitude_sin) };
-    // Rounding errors of the cosine do not change the size of a rectangle with parallel sides.
-    let cos = if sin == 0.0 { 1.0 } else { cos };
+/// Two rectangles in the coordinate system of the smaller one.
+pub(super) struct Placed {
+    /// The area of the frame.
+    smaller: f32,
+    /// The area of the other rectangle.
+    larger: f32,
+    /// a and b.
+    frame: [f32; 2],
+    /// The center of the other rectangle.
+    center: [f32; 2],
+    /// Half the sides of the other rectangle.
+    half: [f32; 2],
+    /// The angle of the other rectangle: cos >= sin >= 0.
+    direction: [f32; 2],
+}
 
-    let [a, b] = frame.half;
-    // Apart along a side of the other rectangle. Along a side of the frame all terms below are zero or cancel.
-    let is_apart = ((x * cos + y * sin).abs() >= p + (a * cos + b * sin))
-        | ((y * cos - x * sin).abs() >= q + (a * sin + b * cos))
-        | (y.abs() >= b + (p * sin + q * cos));
-    if is_apart {
-        return 0.0;
+impl Placed {
+    /// Places two rectangles as [`intersection_area`] takes them.
+    #[inline(always)]
+    pub fn new(higher: &Rectangle, lower: &Rectangle) -> Self {
+        let (frame, other) =
+            if lower.area < higher.area { (lower, higher) } else { (higher, lower) };
+        let ([x, y], [cos, sin]) = relative(frame, other);
+        let (magnitude_cos, magnitude_sin) = (cos.abs(), sin.abs());
+        let is_quarter = magnitude_sin > magnitude_cos;
+        let is_reflected = ((cos < 0.0) ^ (sin < 0.0)) ^ is_quarter;
+        let y = if is_reflected { -y } else { y };
+        let [width, height] = other.half;
+        let (p, q) = if is_quarter { (height, width) } else { (width, height) };
+        let (cos, sin) = if is_quarter {
+            (magnitude_sin, magnitude_cos)
+        } else {
+            (magnitude_cos, magnitude_sin)
+        };
+        // Rounding errors of the cosine do not change the size of a rectangle with parallel sides.
+        let cos = if sin == 0.0 { 1.0 } else { cos };
+        Self {
+            smaller: frame.area,
+            larger: other.area,
+            frame: frame.half,
+            center: [x, y],
+            half: [p, q],
+            direction: [cos, sin],
+        }
     }
 
-    let (p_cos, p_sin, q_cos, q_sin) = (p * cos, p * sin, q * cos, q * sin);
-    let v0 = [(x - p_cos) + q_sin, (y - p_sin) - q_cos];
-    let v1 = [(x + p_cos) + q_sin, (y + p_sin) - q_cos];
-    let v2 = [(x + p_cos) - q_sin, (y + p_sin) + q_cos];
-    let v3 = [(x - p_cos) - q_sin, (y - p_sin) + q_cos];
-    let long = twice_integral(v3, v2, frame.half) - twice_integral(v0, v1, frame.half);
-    let short = twice_integral(v2, v1, frame.half) - twice_integral(v3, v0, frame.half);
-    // NaN becomes zero.
-    lesser(greater(0.5 * (long + short), 0.0), frame.area)
+    /// No more than [`intersection_area`](Self::intersection_area), by which engines skip it; less than zero if nothing
+    /// is known. Both rectangles are inside the smallest one, parallel to the frame, that encloses them, so the
+    /// intersection is at least the sum of their areas less its area.
+    #[inline(always)]
+    pub fn least_intersection(&self) -> f32 {
+        let Self { smaller, larger, frame: [a, b], center: [x, y], half: [p, q], .. } = *self;
+        let [cos, sin] = self.direction;
+        let (right, down) = (p * cos + q * sin, p * sin + q * cos);
+        let width = greater(2.0 * greater(a, right), x.abs() + (a + right));
+        let height = greater(2.0 * greater(b, down), y.abs() + (b + down));
+        let shortest = lesser(lesser(a, b), lesser(p, q));
+        let longest = greater(greater(a, b), greater(p, q));
+        let areas = smaller + larger;
+        let least = (areas - width * height) - (MARGIN * areas + f32::MIN_POSITIVE);
+        if longest <= MAX_ASPECT * shortest { least } else { -1.0 }
+    }
+
+    /// The area of the intersection.
+    #[inline(always)]
+    pub fn intersection_area(&self) -> f32 {
+        let Self { frame: [a, b], center: [x, y], half: [p, q], direction: [cos, sin], .. } = *self;
+        // Apart along a side of the other rectangle. Along a side of the frame all terms below are zero or cancel.
+        let is_apart = ((x * cos + y * sin).abs() >= p + (a * cos + b * sin))
+            | ((y * cos - x * sin).abs() >= q + (a * sin + b * cos))
+            | (y.abs() >= b + (p * sin + q * cos));
+        if is_apart {
+            return 0.0;
+        }
+
+        let (p_cos, p_sin, q_cos, q_sin) = (p * cos, p * sin, q * cos, q * sin);
+        let v0 = [(x - p_cos) + q_sin, (y - p_sin) - q_cos];
+        let v1 = [(x + p_cos) + q_sin, (y + p_sin) - q_cos];
+        let v2 = [(x + p_cos) - q_sin, (y + p_sin) + q_cos];
+        let v3 = [(x - p_cos) - q_sin, (y - p_sin) + q_cos];
+        let long = twice_integral(v3, v2, self.frame) - twice_integral(v0, v1, self.frame);
+        let short = twice_integral(v2, v1, self.frame) - twice_integral(v3, v0, self.frame);
+        // NaN becomes zero.
+        lesser(greater(0.5 * (long + short), 0.0), self.smaller)
+    }
 }
 
 /// Twice the integral of c(y) dx along the edge from `start` to `end`, whose x is not less, for -a <= x <= a.

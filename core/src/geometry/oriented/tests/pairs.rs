@@ -4,8 +4,10 @@
 use std::fmt::Write;
 
 use super::DistanceLimit;
-use super::{OrientedBox, Rectangle, greatest_intersection, intersection_area, prob_iou};
+use super::intersection::Placed;
+use super::{OrientedBox, Rectangle, conflict, greatest_intersection, intersection_area, prob_iou};
 use crate::device::kernel_headers;
+use crate::geometry::Overlap;
 
 const KINDS: u32 = 10;
 const PAIRS: u32 = 1 << 17;
@@ -127,6 +129,43 @@ fn all_pairs() -> impl Iterator<Item = [OrientedBox; 2]> {
         (0..500).map(move |index| [pair(kinds / KINDS, index)[0], pair(kinds % KINDS, index)[1]])
     });
     of_kinds.chain(mixed)
+}
+
+/// The bound by which `conflict` skips the intersection changes no result, close to the intersection's own measure, too.
+#[test]
+fn conflicts_are_those_of_the_intersection() {
+    let near = (0..20_000).map(|index| {
+        let mut sequence = Sequence(index + 1);
+        let higher = sequence.oriented(1000.0, 100.0);
+        let size = higher.size.map(|side| side * sequence.between(0.9, 1.1));
+        let center = higher.center.map(|at| at + sequence.between(-4.0, 4.0));
+        let angle = higher.angle + sequence.between(-0.2, 0.2);
+        [higher, OrientedBox { center, size, angle }]
+    });
+    let mut decided = [0; 2];
+    for boxes in all_pairs().step_by(5).chain(near) {
+        let [higher, lower] = boxes.map(|of| Rectangle::new(&of));
+        let intersection = intersection_area(&higher, &lower);
+        for overlap in [Overlap::Iou, Overlap::Representative, Overlap::Smaller] {
+            let whole = overlap.whole(higher.area, lower.area, intersection);
+            let measure = intersection / whole;
+            let thresholds = [-1.0, 0.0, 0.45, 0.95, measure, measure.next_up(), f32::NAN];
+            for (threshold, is_inclusive) in
+                thresholds.into_iter().flat_map(|it| [(it, false), (it, true)])
+            {
+                let limit = threshold * whole;
+                let exceeds =
+                    if is_inclusive { intersection >= limit } else { intersection > limit };
+                let expected = intersection > 0.0 && exceeds;
+                let found = conflict(&higher, &lower, overlap, threshold, is_inclusive);
+                assert_eq!(found, expected, "{boxes:?}, {overlap:?}, {threshold}");
+            }
+        }
+        let least = Placed::new(&higher, &lower).least_intersection();
+        assert!(least <= intersection, "{boxes:?}: {least:e}, but {intersection:e}");
+        decided[usize::from(least > 0.0)] += 1;
+    }
+    assert!(decided.iter().all(|&count| count > 10_000), "{decided:?}");
 }
 
 #[test]
