@@ -47,15 +47,22 @@ impl Region {
     /// frame.
     pub fn pixels(&self, frame: [u32; 2]) -> [u32; 4] {
         let span = |low: f32, high: f32, limit: u32| {
-            // Both numbers are within 0..=limit, because regions are clipped. So the casts are exact.
-            let low = (low.round() as u32).min(limit - 1);
-            let high = (high.round() as u32).clamp(low + 1, limit);
+            // Both numbers are within 0..=limit, because regions are clipped.
+            let low = rounded(low).min(limit - 1);
+            let high = rounded(high).clamp(low + 1, limit);
             (low, high - low)
         };
         let (x, w) = span(self.x1, self.x2, frame[0]);
         let (y, h) = span(self.y1, self.y2, frame[1]);
         [x, y, w, h]
     }
+}
+
+/// The nearest integer, the greater one if two are as near. `number` is not negative. `f32::round` would be a call for
+/// processors that lack the instruction.
+fn rounded(number: f32) -> u32 {
+    let whole = number as u32;
+    whole.saturating_add(u32::from(number - whole as f32 >= 0.5))
 }
 
 /// The details of a region, in addition to its upright box.
@@ -293,6 +300,19 @@ mod tests {
             parent: None,
         };
         assert_eq!(region.pixels([100, 50]), [99, 0, 1, 1]);
+    }
+
+    #[test]
+    fn numbers_are_rounded_half_up() {
+        let near_half = [0.5_f32.next_down(), 0.5, 0.5_f32.next_up()];
+        let powers = [0.0, 1.0, 2.0, 1023.0, 4_194_304.0, 8_388_607.0, 16_777_216.0, 4e9, 4.3e9];
+        for number in powers.iter().flat_map(|power| near_half.map(|part| power + part)) {
+            assert_eq!(rounded(number), number.round() as u32, "{number}");
+        }
+        let mut rng = fastrand::Rng::with_seed(8);
+        for number in (0..100_000).map(|_| rng.f32() * 8192.0) {
+            assert_eq!(rounded(number), number.round() as u32, "{number}");
+        }
     }
 
     /// The mask of a box has the pixels of the region of interest.
