@@ -23,19 +23,25 @@ mkdir -p "$folder/programs" "$folder/data"
 export CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/gpu
 plugins=(--package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --package gst-plugin-nmsfilterdemo)
 cargo build --locked --release --lib "${plugins[@]}" --package nmsbench --bins
-# Time on a GPU machine is scarce, so the tests' own code is optimized, too.
-cargo test --locked --no-run --package nmsfilter-core --package nmsfilter-tests \
-    --config 'profile.dev.package.nmsfilter-tests.opt-level=2' --message-format json |
-    python3 -c '
+# programs OPTION...: builds test programs, and copies them to the folder.
+programs() {
+    cargo test --locked --no-run --message-format json "$@" |
+        python3 -c '
 import json, sys
 for line in sys.stdin:
     message = json.loads(line)
     target = message.get("target") or {}
     if message.get("executable") and "test" in target.get("kind", []):
         print(target["name"], message["executable"])' |
-    while read -r name program; do
-        strip -o "$folder/programs/$name" "$program"
-    done
+        while read -r name program; do
+            strip -o "$folder/programs/$name" "$program"
+        done
+}
+# Time on a GPU machine is scarce, so the tests' own code is optimized, too.
+programs --package nmsfilter-core --package nmsfilter-tests \
+    --config 'profile.dev.package.nmsfilter-tests.opt-level=2'
+# This program measures times, too: of optimized code, as it is installed.
+programs --release --package nmsfilter-tests --test deepstream
 strip -o "$folder/programs/libtest_provider.so" "$CARGO_TARGET_DIR/debug/deps/libtest_provider.so"
 strip -o "$folder/programs/nmsbench" "$CARGO_TARGET_DIR/release/nmsbench"
 for plugin in libgstnmsfilter.so libgstonnxruntime.so libgstnmsfilterdemo.so; do
