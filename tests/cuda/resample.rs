@@ -104,7 +104,7 @@ fn a_frame_with_too_few_bytes_is_an_error() {
     let whole = frame(info.size());
     assert!(device_samples(&whole, &resampler, &gpu).unwrap().is_some());
     let small = frame(info.size() - 64);
-    let error = device_samples(&small, &resampler, &gpu).err().expect("it is too small");
+    let error = device_samples(&small, &resampler, &gpu).expect_err("it is too small");
     let expected = "plane 1 of the frame has 1472 bytes from its first row on and a stride of 64";
     assert!(error.to_string().contains(expected), "{error}");
 }
