@@ -40,23 +40,24 @@ pub(super) fn check_batch(
 }
 
 pub(super) fn check_element_type(tensor: &TensorView<'_>) -> Result<(), LayoutError> {
-    match tensor.element {
-        ElementType::F32 | ElementType::F16 => Ok(()),
-        ElementType::I8 | ElementType::U8 if tensor.quantization.is_some() => Ok(()),
-        ElementType::I8 | ElementType::U8 => Err(LayoutError::new(
+    let (problem, text) = match tensor.element {
+        ElementType::F32 | ElementType::F16 => return Ok(()),
+        ElementType::I8 | ElementType::U8 if tensor.quantization.is_some() => return Ok(()),
+        ElementType::I8 | ElementType::U8 => (
             LayoutProblem::NotQuantized,
             format!(
                 "tensor {tensor}: its elements are quantized, but their scale and zero point are not known; set \
                  {Quantization}"
             ),
-        )),
-        ElementType::I32 | ElementType::I64 | ElementType::Other(_) => Err(LayoutError::new(
+        ),
+        ElementType::I32 | ElementType::I64 | ElementType::Other(_) => (
             LayoutProblem::ElementType,
             format!(
                 "tensor {tensor}: expected elements of type f32 or f16, or i8 or u8 with a scale; convert it upstream"
             ),
-        )),
-    }
+        ),
+    };
+    Err(LayoutError::new(problem, text))
 }
 
 /// A tensor, and a number that follows from its shape.

@@ -31,61 +31,29 @@ pub(super) struct Silence {
 }
 
 /// The reason why no anchor is a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-enum Cause {
-    /// No anchor has a box with an area, or the number of detections that the model outputs is 0.
-    #[error(
-        "none of the {anchors} anchors has a box; if there are objects in them, check {}, the zero point of quantized \
-         tensors, and the model's input",
-        Setting::Decoder
-    )]
-    NoBox { anchors: usize },
-    /// All boxes of allowed sizes whose scores reach their thresholds are at inner edges of regions.
-    #[error(
-        "{boxes} boxes with scores up to {} are at inner edges of regions and dropped; if they are objects, correct \
-         {Edges}, or enlarge the regions or their overlap",
-        best.score
-    )]
-    Edges { boxes: usize, best: Detection },
-    /// All boxes whose scores reach their thresholds are too small or too large.
-    #[error(
-        "the size limits exclude {boxes} boxes with scores up to {}; the best one has {}x{} pixels of the model's input; \
-         correct {Sizes}",
-        best.score, best.x2 - best.x1, best.y2 - best.y1
-    )]
-    Size { boxes: usize, best: Detection },
-    /// The best score belongs to an excluded class, and no anchor has a class that is not excluded.
-    #[error(
-        "the best score is {}, of class {}, which is excluded, and no anchor has a class that is not excluded",
-        best.score, best.class
-    )]
-    Excluded { best: Detection },
-    /// The best score is below the threshold of its class.
-    #[error(
-        "the best score is {} (class {}), below the threshold {threshold}; if there are objects in them, check {}, \
-         {ScoreThreshold}, the scale and zero point of quantized tensors, and the range of the model's input",
-        best.score, best.class, Setting::Decoder
-    )]
-    Score { best: Detection, threshold: f32 },
+#[derive(Clone, Debug, PartialEq)]
+struct Cause {
+    text: String,
+    /// The score of the best box that is no candidate; the least number without a box.
+    score: f32,
+    /// Its class, if the text names it.
+    class: Option<u32>,
 }
 
 impl Silence {
     /// The class of the best score that the text names.
     pub fn best_class(&self) -> Option<u32> {
-        match self.cause? {
-            Cause::Excluded { best } | Cause::Score { best, .. } => Some(best.class),
-            _ => None,
-        }
+        self.cause.as_ref()?.class
     }
 }
 
 impl fmt::Display for Silence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let &Self { images, decoder, cause } = self;
-        let noun = if images == 1 { "image" } else { "images" };
+        let Self { images, decoder, cause } = self;
+        let noun = if *images == 1 { "image" } else { "images" };
         write!(f, "{images} {noun} with decoder {decoder}")?;
         match cause {
-            Some(cause) => write!(f, ": {cause}"),
+            Some(cause) => write!(f, ": {}", cause.text),
             None => write!(
                 f,
                 "; if there are objects in them, check {} and its thresholds",
@@ -146,17 +114,12 @@ impl Quiet {
     }
 
     fn examine(&mut self, run: Job<'_>) {
-        let best = |cause: &Cause| match cause {
-            Cause::NoBox { .. } => f32::NEG_INFINITY,
-            Cause::Edges { best, .. }
-            | Cause::Size { best, .. }
-            | Cause::Excluded { best }
-            | Cause::Score { best, .. } => best.score,
-        };
         // There is no cause if the host cannot read the tensors.
         let known = &mut self.silence.cause;
-        let cause = cause(run).filter(|new| known.is_none_or(|old| best(new) > best(&old)));
-        *known = cause.or(*known);
+        let is_better = |new: &Cause| known.as_ref().is_none_or(|old| new.score > old.score);
+        if let Some(cause) = cause(run).filter(is_better) {
+            *known = Some(cause);
+        }
     }
 }
 
@@ -183,14 +146,27 @@ fn cause(Job { tensors, layout, params, images }: Job<'_>) -> Option<Cause> {
         let all = outcome.groups().filter_map(|image| image.survivors.first().copied());
         Some((candidates, all.max_by(|one, other| one.score.total_cmp(&other.score))))
     };
+    let of = |best: Detection, class, text| Some(Cause { text, score: best.score, class });
     let thresholds = &params.thresholds;
     if params.region_edges == RegionEdges::Drop
         && let (boxes, Some(best)) = decode(thresholds.clone(), true)?
     {
-        return Some(Cause::Edges { boxes, best });
+        let text = format!(
+            "{boxes} boxes with scores up to {} are at inner edges of regions and dropped; if they are objects, correct \
+             {Edges}, or enlarge the regions or their overlap",
+            best.score
+        );
+        return of(best, None, text);
     }
     if let (boxes, Some(best)) = decode(thresholds.clone(), false)? {
-        return Some(Cause::Size { boxes, best });
+        let Detection { score, x1, y1, x2, y2, .. } = best;
+        let text = format!(
+            "the size limits exclude {boxes} boxes with scores up to {score}; the best one has {}x{} pixels of the model's \
+             input; correct {Sizes}",
+            x2 - x1,
+            y2 - y1
+        );
+        return of(best, None, text);
     }
     let unlimited = |&threshold: &f32| {
         if threshold == f32::INFINITY { f32::INFINITY } else { f32::NEG_INFINITY }
@@ -200,10 +176,28 @@ fn cause(Job { tensors, layout, params, images }: Job<'_>) -> Option<Cause> {
         per_class: thresholds.per_class.iter().map(unlimited).collect(),
     };
     if let (_, Some(best)) = decode(lowest, false)? {
-        return Some(Cause::Score { best, threshold: thresholds.of(best.class) });
+        let Detection { score, class, .. } = best;
+        let text = format!(
+            "the best score is {score} (class {class}), below the threshold {}; if there are objects in them, check {}, \
+             {ScoreThreshold}, the scale and zero point of quantized tensors, and the range of the model's input",
+            thresholds.of(class),
+            Setting::Decoder
+        );
+        return of(best, Some(class), text);
     }
-    Some(match decode(ClassThresholds::uniform(f32::NEG_INFINITY), false)? {
-        (_, Some(best)) => Cause::Excluded { best },
-        (_, None) => Cause::NoBox { anchors: layout.anchors() },
-    })
+    if let (_, Some(best)) = decode(ClassThresholds::uniform(f32::NEG_INFINITY), false)? {
+        let Detection { score, class, .. } = best;
+        let text = format!(
+            "the best score is {score}, of class {class}, which is excluded, and no anchor has a class that is not excluded"
+        );
+        return of(best, Some(class), text);
+    }
+    // Or the number of detections that the model outputs is 0.
+    let text = format!(
+        "none of the {} anchors has a box; if there are objects in them, check {}, the zero point of quantized tensors, \
+         and the model's input",
+        layout.anchors(),
+        Setting::Decoder
+    );
+    Some(Cause { text, score: f32::NEG_INFINITY, class: None })
 }

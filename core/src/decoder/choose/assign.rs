@@ -31,8 +31,6 @@ pub(super) const MAX_FITS: usize = 16;
 #[derive(Default)]
 pub(super) struct Readings {
     pub fits: Vec<Choice>,
-    /// True if a form with several roles fits.
-    pub has_several_roles: bool,
     pub errors: Vec<LayoutError>,
     /// For each decoder whose tensors fit with the channels first and last: the error.
     open_orders: Vec<(&'static str, LayoutError)>,
@@ -81,7 +79,6 @@ impl Readings {
 
     fn append(&mut self, mut other: Self) {
         self.fits.append(&mut other.fits);
-        self.has_several_roles |= other.has_several_roles;
         self.errors.append(&mut other.errors);
         self.is_incomplete |= other.is_incomplete;
     }
@@ -93,21 +90,12 @@ impl Readings {
         among: &[usize],
         options: Options,
     ) -> Self {
-        let mut readings = Self::default();
-        if among.len() < of.1.roles.len() {
-            return readings;
+        let (assignment, readings) = (Assignment::new(), Self::default());
+        let mut search = Search { tensors, of, among, options, assignment, steps: 0, readings };
+        if among.len() >= of.1.roles.len() {
+            search.assign();
         }
-        let mut search = Search {
-            tensors,
-            of,
-            among,
-            options,
-            assignment: Assignment::new(),
-            steps: 0,
-            readings: &mut readings,
-        };
-        search.assign();
-        readings
+        search.readings
     }
 }
 
@@ -128,7 +116,7 @@ struct Search<'s, 't> {
     options: Options,
     assignment: Assignment,
     steps: usize,
-    readings: &'s mut Readings,
+    readings: Readings,
 }
 
 impl Search<'_, '_> {
@@ -139,7 +127,6 @@ impl Search<'_, '_> {
             match layout_of(self.tensors, decoder, form, &self.assignment, self.options) {
                 Ok(layout) => {
                     self.readings.fits.push(Choice { decoder, layout, reason: Reason::Shape });
-                    self.readings.has_several_roles |= roles > 1;
                 }
                 Err(error) => self.add_error(error),
             }

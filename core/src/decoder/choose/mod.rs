@@ -249,7 +249,7 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     let fits = std::mem::take(&mut readings.fits);
     let errors = std::mem::take(&mut readings.errors);
 
-    let pair = readings.has_several_roles;
+    let pair = fits.iter().any(|fit| fit.layout.tensors().len() > 1);
     let is_unambiguous =
         |it: &&Choice| !pair && it.decoder.is_unambiguous(&it.layout, options.known_classes());
     let mut unambiguous: Vec<&Choice> = fits.iter().filter(is_unambiguous).collect();

@@ -68,14 +68,11 @@ impl PrototypeImages {
             (Some(first), Some(last)) => (first, last),
             (first, _) => return Ok(first),
         };
-        let has_order = |reading: &&Self| match model.options.channels {
+        let has_order = |reading: &Self| match model.options.channels {
             Channels::Auto => false,
             Channels::First => !reading.is_channels_last,
             Channels::Last => reading.is_channels_last,
         };
-        if let Some(reading) = [first, last].iter().find(has_order) {
-            return Ok(Some(*reading));
-        }
         let is_of_input = |reading: &Self| {
             let sides = [reading.width, reading.height];
             model.options.model_size == Some(sides.map(|side| side as f32 * INPUT_PER_PROTOTYPE))
@@ -89,7 +86,8 @@ impl PrototypeImages {
             _ => None,
         };
         let of_order = Some(first).filter(|_| model.of.has_order);
-        let found = only(&is_of_input).or_else(|| only(&is_usual)).or(of_order);
+        let decide: [&dyn Fn(&Self) -> bool; 3] = [&has_order, &is_of_input, &is_usual];
+        let found = decide.into_iter().find_map(only).or(of_order);
         found.map(Some).ok_or_else(|| {
             let decoder = model.of.name;
             let size = |it: Self| (it.channels, it.width, it.height);
