@@ -193,32 +193,31 @@ fn by_decoder(
             return Err(error.clone().into());
         }
         errors.append(&mut readings.errors);
-        match readings.fits.len() {
-            1 if !readings.is_incomplete => return Ok(readings.fits.remove(0)),
-            0 if !readings.is_incomplete => {}
-            fits => {
-                let differ_in_scores = differ_in_scores(&readings.fits);
-                if differ_in_scores && options.known_classes() == Some(1) {
-                    // The sum of one score is the score.
-                    return Ok(readings.fits.remove(0));
-                }
-                let by_index = forms.iter().find_map(|form| {
-                    let assignment = assignment_by_index(tensors, form)?;
-                    layout(tensors, decoder, form, &assignment, options).ok()
-                });
-                return match by_index {
-                    Some(layout) => Ok(Choice { decoder, layout, reason: Reason::Shape }),
-                    None if differ_in_scores && options.known_classes().is_none() => {
-                        Err(several_numbers_of_classes(tensors, decoder, &readings.fits))
-                    }
-                    None => Err(ChoiceError::SeveralTensors {
-                        tensors: list(tensors),
-                        decoder: decoder.name(),
-                        count: fits,
-                    }),
-                };
-            }
+        let fits = &mut readings.fits;
+        if fits.is_empty() && !readings.is_incomplete {
+            continue;
         }
+        let differ_in_scores = differ_in_scores(fits);
+        // The sum of one score is the score.
+        if (fits.len() == 1 && !readings.is_incomplete)
+            || (differ_in_scores && options.known_classes() == Some(1))
+        {
+            return Ok(fits.remove(0));
+        }
+        let by_index = forms.iter().find_map(|form| {
+            let assignment = assignment_by_index(tensors, form)?;
+            layout(tensors, decoder, form, &assignment, options).ok()
+        });
+        return match by_index {
+            Some(layout) => Ok(Choice { decoder, layout, reason: Reason::Shape }),
+            None if differ_in_scores && options.known_classes().is_none() => {
+                Err(several_numbers_of_classes(tensors, decoder, fits))
+            }
+            None => {
+                let (tensors, decoder, count) = (list(tensors), decoder.name(), fits.len());
+                Err(ChoiceError::SeveralTensors { tensors, decoder, count })
+            }
+        };
     }
     if are_of_classifier(tensors, &all) {
         return Err(ChoiceError::NoBoxes { tensors: list(tensors) });
@@ -252,18 +251,15 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     let pair = fits.iter().any(|fit| fit.layout.tensors().len() > 1);
     let is_unambiguous =
         |it: &&Choice| !pair && it.decoder.is_unambiguous(&it.layout, options.known_classes());
-    let mut unambiguous: Vec<&Choice> = fits.iter().filter(is_unambiguous).collect();
-    match unambiguous.len() {
-        1 => {
-            let choice = unambiguous.remove(0).clone();
-            readings.check_order(choice.decoder)?;
-            return Ok(choice);
-        }
-        0 => {}
-        count => {
-            let (tensors, decoder) = (list(tensors), unambiguous[0].decoder.name());
+    let mut unambiguous = fits.iter().filter(is_unambiguous);
+    if let Some(choice) = unambiguous.next() {
+        let count = 1 + unambiguous.count();
+        if count > 1 {
+            let (tensors, decoder) = (list(tensors), choice.decoder.name());
             return Err(ChoiceError::SeveralTensors { tensors, decoder, count });
         }
+        readings.check_order(choice.decoder)?;
+        return Ok(choice.clone());
     }
     if let Some(incomplete) = incomplete(tensors) {
         return Err(incomplete);
@@ -273,26 +269,22 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     }
     // Two tensors of which one has boxes are boxes and scores of different lengths.
     let lengths = errors.iter().find(|error| error.problem == LayoutProblem::Lengths);
-    match lengths.filter(|_| unknown.len() == 2 && !pair) {
-        Some(error) => Err(error.clone().into()),
-        None => {
-            let can_fit = |decoder: &&'static Decoder| {
-                let name = decoder.name();
-                // These read the tensors if a setting is made.
-                let needs_setting = |error: &LayoutError| {
-                    use LayoutProblem::{Keypoints, ModelSize};
-                    [ModelSize(name), Keypoints(name)].contains(&error.problem)
-                };
-                fits.iter().any(|fit| fit.decoder.name() == name)
-                    || errors.iter().any(needs_setting)
-            };
-            match offers(tensors, decoders().iter().copied().filter(can_fit), options) {
-                Some(offers) if !fits.is_empty() => {
-                    Err(ChoiceError::Ambiguous { tensors: list(tensors), offers })
-                }
-                _ => Err(no_fit(tensors, None, errors)),
-            }
+    if let Some(error) = lengths.filter(|_| unknown.len() == 2 && !pair) {
+        return Err(error.clone().into());
+    }
+    let can_fit = |decoder: &&'static Decoder| {
+        use LayoutProblem::{Keypoints, ModelSize};
+        let name = decoder.name();
+        // These read the tensors if a setting is made.
+        let needs_setting =
+            |error: &LayoutError| [ModelSize(name), Keypoints(name)].contains(&error.problem);
+        fits.iter().any(|fit| fit.decoder.name() == name) || errors.iter().any(needs_setting)
+    };
+    match offers(tensors, decoders().iter().copied().filter(can_fit), options) {
+        Some(offers) if !fits.is_empty() => {
+            Err(ChoiceError::Ambiguous { tensors: list(tensors), offers })
         }
+        _ => Err(no_fit(tensors, None, errors)),
     }
 }
 
