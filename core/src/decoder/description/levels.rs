@@ -25,12 +25,6 @@ pub(in crate::decoder) type Strides = ArrayVec<u32, { STRIDES.len() }>;
 /// Sets of strides, of which the first that fits is used.
 pub(in crate::decoder) type PossibleStrides = ArrayVec<Strides, 8>;
 
-fn add(possible: &mut PossibleStrides, strides: Strides) {
-    if !strides.is_empty() && !possible.contains(&strides) && !possible.is_full() {
-        possible.push(strides);
-    }
-}
-
 impl Description<'_> {
     /// Returns true if the strides follow from the tensors.
     pub(in crate::decoder) fn has_any_strides(&self) -> bool {
@@ -45,17 +39,20 @@ impl Description<'_> {
         options: Options,
     ) -> PossibleStrides {
         let mut possible = PossibleStrides::new();
+        let mut add = |strides: Strides| {
+            if !strides.is_empty() && !possible.contains(&strides) && !possible.is_full() {
+                possible.push(strides);
+            }
+        };
         let has_levels = self.tensors.iter().any(|tensor| tensor.per_level);
         let grids = self.grids(options);
         if has_levels {
-            add(
-                &mut possible,
-                self.levels_with(tensors, |section, level, tensor| {
-                    let names = &self.tensors[section].roles[level];
-                    let id = tensor.id.strip_prefix(ONNX_PREFIX).unwrap_or(tensor.id);
-                    names.ids.iter().chain(&names.names).any(|name| name == id)
-                }),
-            );
+            let has_name = |section: usize, level: usize, tensor: &TensorView<'_>| {
+                let role = &self.tensors[section].roles[level];
+                let id = tensor.id.strip_prefix(ONNX_PREFIX).unwrap_or(tensor.id);
+                role.ids.iter().chain(&role.names).any(|name| name == id)
+            };
+            add(self.levels_with(tensors, has_name));
         }
         match grids {
             Some(grids) if has_levels => {
@@ -65,13 +62,9 @@ impl Description<'_> {
                     let own = sides(&grids[level]);
                     !own.contains(&0) && grids[..level].iter().all(|other| sides(other) != own)
                 };
-                add(
-                    &mut possible,
-                    self.levels_with(tensors, |section, level, tensor| {
-                        has_own_grid(level)
-                            && self.has_grids(section, tensor, &grids[level..=level])
-                    }),
-                );
+                add(self.levels_with(tensors, |section, level, tensor| {
+                    has_own_grid(level) && self.has_grids(section, tensor, &grids[level..=level])
+                }));
             }
             Some(grids) => {
                 // The number of rows of other families' outputs can be one grid's.
@@ -84,7 +77,7 @@ impl Description<'_> {
                         tensors.iter().any(has_all)
                     };
                     if (0..self.tensors.len()).all(fits) {
-                        add(&mut possible, STRIDES[levels].iter().copied().collect());
+                        add(STRIDES[levels].iter().copied().collect());
                     }
                 }
             }
@@ -93,12 +86,12 @@ impl Description<'_> {
                 let of_level = self.tensors.iter().filter(|tensor| tensor.per_level).count();
                 for levels in (2..=STRIDES.len().min(tensors.len() / of_level)).rev() {
                     let first = usize::from(levels < STRIDES.len());
-                    add(&mut possible, STRIDES[first..].iter().take(levels).copied().collect());
+                    add(STRIDES[first..].iter().take(levels).copied().collect());
                 }
             }
             None => {}
         }
-        add(&mut possible, USUAL_STRIDES.into_iter().collect());
+        add(USUAL_STRIDES.into_iter().collect());
         possible
     }
 

@@ -57,17 +57,17 @@ const ENTRIES: &[Family] = &[
     family(&[include_str!("efficientnms.layout")]),
     family(&[include_str!("yolov8-seg.layout")])
         .with_groups(&["yolo-v8-segmentation-out", "yolo-v8-segmentation-out-normalized"])
-        .for_task("segment"),
-    family(&[include_str!("yolov8-pose.layout")]).for_task("pose"),
-    family(&[include_str!("yolov8-obb.layout")]).for_task("obb"),
+        .for_task("segment", false),
+    family(&[include_str!("yolov8-pose.layout")]).for_task("pose", false),
+    family(&[include_str!("yolov8-obb.layout")]).for_task("obb", false),
     family(&[include_str!("yolov5-seg.layout")])
         .with_groups(&["yolo-v5-segmentation-out"])
-        .for_task("segment"),
+        .for_task("segment", false),
     family(&[include_str!("end2end-seg.layout")])
         .with_groups(&["yolo-26-segmentation-end2end-out"])
-        .for_end2end_task("segment"),
-    family(&[include_str!("end2end-pose.layout")]).for_end2end_task("pose"),
-    family(&[include_str!("end2end-obb.layout")]).for_end2end_task("obb"),
+        .for_task("segment", true),
+    family(&[include_str!("end2end-pose.layout")]).for_task("pose", true),
+    family(&[include_str!("end2end-obb.layout")]).for_task("obb", true),
     family(&[include_str!("detr-end2end.layout")]),
     family(&[include_str!("yolov7-end2end.layout")]),
     family(&[include_str!("yolonas-flat.layout")]),
@@ -126,12 +126,8 @@ impl Family {
         Self { groups: ids, ..self }
     }
 
-    const fn for_task(self, name: &'static str) -> Self {
-        Self { task: Some(ModelTask { name, is_end2end: false }), ..self }
-    }
-
-    const fn for_end2end_task(self, name: &'static str) -> Self {
-        Self { task: Some(ModelTask { name, is_end2end: true }), ..self }
+    const fn for_task(self, name: &'static str, is_end2end: bool) -> Self {
+        Self { task: Some(ModelTask { name, is_end2end }), ..self }
     }
 }
 
