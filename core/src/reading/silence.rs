@@ -192,7 +192,7 @@ fn cause(Job { tensors, layout, params, images }: Job<'_>) -> Option<Cause> {
         );
         return of(best, Some(class), text);
     }
-    // Or the number of detections that the model outputs is 0.
+    // The number of detections that the model outputs can also be 0.
     let text = format!(
         "none of the {} anchors has a box; if there are objects in them, check {}, the zero point of quantized tensors, \
          and the model's input",

@@ -72,7 +72,7 @@ fn number(count: usize) -> String {
 }
 
 impl ChoiceError {
-    /// What does not fit the decoder.
+    /// The problem, if the tensors do not fit the decoder.
     pub(super) fn problem(&self) -> Option<LayoutProblem> {
         match self {
             Self::Layout(error) => Some(error.problem),

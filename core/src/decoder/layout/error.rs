@@ -5,12 +5,12 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct LayoutError {
-    /// What does not fit.
+    /// The kind of the error.
     pub problem: LayoutProblem,
     text: String,
 }
 
-/// What does not fit a decoder.
+/// The kind of a [`LayoutError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LayoutProblem {
