@@ -50,7 +50,7 @@ pub struct Facts<'a> {
 pub struct Settings<'a> {
     /// The decoder that is set.
     pub decoder: Option<&'static Decoder>,
-    /// Whether the tensors can be a classifier's.
+    /// The tensors that can be a classifier's.
     pub classifiers: Classifiers,
     /// The decoder's options. Those that are facts, such as the number of labels, are known before a run.
     pub options: Options,

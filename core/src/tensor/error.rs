@@ -9,7 +9,7 @@ use super::MAX_DIMENSIONS;
 pub struct TensorError {
     /// The tensor, as displayed.
     pub tensor: String,
-    /// What is wrong with it.
+    /// Its problem.
     pub problem: TensorProblem,
 }
 
@@ -20,7 +20,7 @@ impl TensorError {
     }
 }
 
-/// What is wrong with a tensor.
+/// The problems of tensors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TensorProblem {
