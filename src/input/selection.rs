@@ -5,7 +5,6 @@
 //! tensors that one inference element attached: the tensors of one `GstTensorMeta`, or all tensors with one
 //! `source` in the plugin's own metadata.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use arrayvec::ArrayVec;
@@ -54,21 +53,12 @@ impl fmt::Display for Selection {
 }
 
 /// A set of tensors.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set<'a> {
     /// The tensors of the `GstTensorMeta` with this index.
     TensorMeta(usize),
     /// The tensors in the plugin's own metadata with this source; `None` stands for tensors without a source.
-    Source(Option<Cow<'a, str>>),
-}
-
-impl Set<'_> {
-    fn to_owned(&self) -> Set<'static> {
-        match self {
-            Self::TensorMeta(index) => Set::TensorMeta(*index),
-            Self::Source(source) => Set::Source(source.as_deref().map(|it| it.to_owned().into())),
-        }
-    }
+    Source(Option<&'a str>),
 }
 
 /// The tensors of a set: the frame's, or its regions'.
@@ -118,7 +108,7 @@ impl<'a> Sets<'a> {
         let mut sets = Self::default();
         (0..tensor_meta::count(buffer)).for_each(|index| sets.add(Set::TensorMeta(index)));
         for source in custom_meta::sources(buffer) {
-            sets.add(Set::Source(source?.map(Cow::Borrowed)));
+            sets.add(Set::Source(source?));
         }
         Ok(sets)
     }
@@ -130,16 +120,15 @@ impl<'a> Sets<'a> {
         }
     }
 
-    fn find(&self, selection: &Selection) -> Option<&Set<'a>> {
+    fn find(&self, selection: &Selection) -> Option<Set<'a>> {
         let index = match selection {
             Selection::First => 0,
             Selection::Index(index) => *index,
             Selection::Source(source) => {
-                let wanted = Set::Source(Some(Cow::Borrowed(source)));
-                return self.0.iter().find(|set| **set == wanted);
+                return self.0.iter().copied().find(|set| *set == Set::Source(Some(source)));
             }
         };
-        self.0.get(index)
+        self.0.get(index).copied()
     }
 
     /// Returns whether the set that `selection` selects exists.
@@ -177,50 +166,50 @@ impl fmt::Display for Sets<'_> {
 pub struct SetReader {
     /// Selects the set to read.
     pub selection: Selection,
-    /// The set that was read last.
-    last: Option<Set<'static>>,
+    /// The source whose tensors are removed; its memory is kept.
+    removed: String,
 }
 
 impl SetReader {
     /// Creates a reader of the set that `selection` selects.
     pub fn new(selection: Selection) -> Self {
-        Self { selection, last: None }
+        Self { selection, removed: String::new() }
     }
 
     /// Returns the tensors of the selected set, and all sets of the buffer. There are no tensors if the buffer does
-    /// not have the selected set. Does not allocate if this is the set that was read from the previous buffer.
+    /// not have the selected set. Does not allocate.
     ///
     /// # Errors
     /// If the plugin's own metadata is malformed.
     pub fn read<'a>(
-        &mut self,
+        &self,
         buffer: &'a gst::BufferRef,
     ) -> Result<(SetTensors<'a>, Sets<'a>), InputError> {
         let sets = Sets::read(buffer)?;
-        let set = sets.find(&self.selection);
-        if self.last.as_ref() != set {
-            self.last = set.map(Set::to_owned);
-        }
         let mut tensors = SetTensors::default();
-        match set {
+        match sets.find(&self.selection) {
             None => {}
             Some(Set::TensorMeta(index)) => {
-                tensor_meta::read_one(buffer, *index, &mut tensors.frame);
+                tensor_meta::read_one(buffer, index, &mut tensors.frame);
             }
-            Some(Set::Source(source)) => {
-                tensors = custom_meta::read_from(buffer, source.as_deref())?
-            }
+            Some(Set::Source(source)) => tensors = custom_meta::read_from(buffer, source)?,
         }
         Ok((tensors, sets))
     }
 
-    /// Removes the set that was read last, or all tensors if the user has selected no set.
-    pub fn remove(&self, buffer: &mut gst::BufferRef) {
-        match (&self.selection, &self.last) {
-            (Selection::First, _) => super::remove(buffer),
-            (_, None) => {}
-            (_, Some(Set::TensorMeta(index))) => tensor_meta::remove_one(buffer, *index),
-            (_, Some(Set::Source(source))) => custom_meta::remove_from(buffer, source.as_deref()),
+    /// Removes the selected set, or all tensors if the user has selected no set.
+    pub fn remove(&mut self, buffer: &mut gst::BufferRef) {
+        if self.selection == Selection::First {
+            return super::remove(buffer);
+        }
+        match Sets::read(buffer).ok().and_then(|sets| sets.find(&self.selection)) {
+            None => {}
+            Some(Set::TensorMeta(index)) => tensor_meta::remove_one(buffer, index),
+            Some(Set::Source(None)) => custom_meta::remove_from(buffer, None),
+            Some(Set::Source(Some(source))) => {
+                source.clone_into(&mut self.removed);
+                custom_meta::remove_from(buffer, Some(&self.removed));
+            }
         }
     }
 }

@@ -12,33 +12,12 @@ use super::words::ElementNotice;
 use crate::input::InputError;
 use crate::input::analytics_batch;
 use crate::input::deepstream::{Found, TensorPlace};
-use crate::input::source::Images;
 use crate::output::deepstream::{self, Task};
 use crate::output::{self, DetailedRegions, Kinds, object_parent};
 
-/// The buffer or the frames that regions are attached to.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Target {
-    /// A buffer that is a frame.
-    Frame,
-    /// The frames of a batch of DeepStream. If the batch has one, the buffer is this frame, too.
-    Batch(Found),
-    /// The frames of a batch of GStreamer's analytics library.
-    Streams,
-}
-
-impl Target {
-    /// Returns the buffer or the batch from which `images` were read.
-    pub fn of(images: Images<'_, '_>) -> Self {
-        match images {
-            Images::Frames(_) => Self::Frame,
-            Images::Batch(batch) => Self::Batch(batch.found),
-        }
-    }
-}
-
 impl Session {
-    /// Attaches the regions of each frame, and removes the tensors unless `keep-tensors` is set.
+    /// Attaches the regions of each frame, and removes the tensors unless `keep-tensors` is set. `batch` is the batch of
+    /// DeepStream that the frames are of; if it has one frame, the buffer is this frame, too.
     ///
     /// # Errors
     /// If GStreamer or DeepStream cannot add metadata, or if DeepStream's metadata is damaged.
@@ -46,22 +25,25 @@ impl Session {
         &mut self,
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
-        target: Target,
+        batch: Option<Found>,
     ) -> Result<(), FrameError> {
-        self.warn_if_repeated(element, buffer, target);
+        self.warn_if_repeated(element, buffer, batch);
+        if self.has_streams {
+            return self.attach_to_streams(buffer);
+        }
         let Self { decoder: FrameDecoder { regions, .. }, models, batches, mask_buffers, .. } =
             self;
         let Some((frame, mut found)) = regions.frames().next() else { return Ok(()) };
         let model = &mut models[frame.model];
         let (kinds, keep_tensors) = (model.settings().attach, model.settings().keep_tensors);
-        match target {
-            Target::Frame => {
+        match batch {
+            None => {
                 output::attach(buffer, frame.size, found, &mut model.labels, mask_buffers, kinds)?;
                 if !keep_tensors {
                     self.tensor_sets.remove(buffer);
                 }
             }
-            Target::Batch(Found { unique_id, all_frames, place, .. }) => {
+            Some(Found { unique_id, all_frames, place, .. }) => {
                 let (add_objects, remove_tensors) = (kinds.contains(Kinds::NVDS), !keep_tensors);
                 let task = Task { unique_id, add_objects, remove_tensors, place };
                 if let Some(batch) = batches.batch_meta(buffer) {
@@ -86,7 +68,6 @@ impl Session {
                 }
                 output::attach(buffer, frame.size, found, &mut model.labels, mask_buffers, kinds)?;
             }
-            Target::Streams => return self.attach_to_streams(buffer),
         }
         Ok(())
     }
@@ -103,10 +84,6 @@ impl Session {
             let Some((id, found)) = found else { return Ok(()) };
             let model = &mut self.models[id.model];
             let (kinds, keep_tensors) = (model.settings().attach, model.settings().keep_tensors);
-            if !keep_tensors {
-                // The reader removes the set that it has read last.
-                tensor_sets.read(frame.buffer())?;
-            }
             let stream = Some(frame.stream);
             let (buffer, labels) = (frame.make_mut(), &mut model.labels);
             output::attach(buffer, id.size, found, labels, &mut self.mask_buffers, kinds)
@@ -123,9 +100,10 @@ impl Session {
         &mut self,
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
-        target: Target,
+        batch: Option<Found>,
     ) {
-        let Self { decoder: FrameDecoder { regions, notices, .. }, models, batches, .. } = self;
+        let Self { decoder, models, batches, has_streams, .. } = self;
+        let FrameDecoder { regions, notices, .. } = decoder;
         let first = |has: fn(&DetailedRegions<'_>) -> bool| {
             regions.frames().find(move |(_, found)| has(found))
         };
@@ -137,19 +115,19 @@ impl Session {
             let Some((frame, found)) = found else { continue };
             let model = &mut models[frame.model];
             let (kinds, labels) = (model.settings().attach, &mut model.labels);
-            notices.post_if(element, notice, || match target {
-                Target::Frame => output::is_attached(buffer, frame.size, found, labels, kinds),
-                Target::Batch(Found { unique_id, .. }) => {
-                    let batch = batches.batch_meta(buffer).filter(|_| kinds.contains(Kinds::NVDS));
-                    batch.zip(found.iter().next()).is_some_and(|(batch, region)| {
-                        deepstream::is_attached(batch, frame, region, labels, unique_id)
-                    })
-                }
-                Target::Streams => {
+            notices.post_if(element, notice, || match batch {
+                None if *has_streams => {
                     buffer.meta::<gst_newer::AnalyticsBatchMeta>().is_some_and(|batch| {
                         analytics_batch::frames(&batch).nth(frame.index).is_some_and(|read| {
                             output::is_attached(read.buffer, frame.size, found, labels, kinds)
                         })
+                    })
+                }
+                None => output::is_attached(buffer, frame.size, found, labels, kinds),
+                Some(Found { unique_id, .. }) => {
+                    let batch = batches.batch_meta(buffer).filter(|_| kinds.contains(Kinds::NVDS));
+                    batch.zip(found.iter().next()).is_some_and(|(batch, region)| {
+                        deepstream::is_attached(batch, frame, region, labels, unique_id)
                     })
                 }
             });

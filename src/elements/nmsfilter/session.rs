@@ -3,8 +3,8 @@
 //!
 //! In: buffers. Out: these buffers with regions, and counts. A session reads the tensors of a buffer as a list of
 //! images ([`Images`]), which are decoded ([`FrameDecoder`]), and attaches the regions (`attach`). A buffer that is a
-//! frame, a batch of DeepStream and a batch of GStreamer's analytics library differ in the reader and in the [`Target`] of
-//! the regions only.
+//! frame, a batch of DeepStream and a batch of GStreamer's analytics library differ in the reader and in where
+//! the regions are attached.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use gst_newer::AnalyticsBatchMeta;
 
 use super::CAT;
 use super::NmsFilter;
-use super::attach::Target;
 use super::clock::Clock;
 use super::decode::FrameDecoder;
 use super::error::FrameError;
@@ -28,7 +27,7 @@ use crate::elements::frame_size;
 use crate::input::InputError;
 use crate::input::Tensors;
 use crate::input::analytics_batch::{self, FrameToRead};
-use crate::input::deepstream;
+use crate::input::deepstream::{self, Found};
 use crate::input::inference_mark;
 use crate::input::region::TensorRegion;
 use crate::input::selection::{Selection, SetReader};
@@ -141,9 +140,9 @@ impl Session {
         buffer: &mut gst::BufferRef,
     ) -> Result<FrameCounts, FrameError> {
         self.decoder.begin(self.clock.advance(buffer.pts()));
-        let target = if self.has_streams {
+        let batch = if self.has_streams {
             self.decode_streams(element, buffer)?;
-            Some(Target::Streams)
+            None
         } else {
             self.decode_buffer(element, buffer)?
         };
@@ -160,96 +159,85 @@ impl Session {
                 notices.without_tensors(element, *now);
             }
         }
-        if let Some(target) = target {
-            self.attach(element, buffer, target)?;
-        }
+        self.attach(element, buffer, batch)?;
         Ok(self.decoder.counts)
     }
 
-    /// Finds the regions of a frame, or of the frames of a batch of DeepStream; `None` if the buffer has no tensors.
+    /// Finds the regions of a frame, or of the frames of a batch of DeepStream, which is returned if its tensors were decoded.
     fn decode_buffer(
         &mut self,
         element: &NmsFilter,
         buffer: &gst::BufferRef,
-    ) -> Result<Option<Target>, FrameError> {
-        let Self { models, batches, tensor_sets, decoder, caps, .. } = self;
-        let model = &mut models[0];
-        let batch = batches.read(buffer, *caps, !model.decoded)?;
-        let all_frames = batch.as_ref().map_or(1, |batch| batch.found.all_frames);
-        if let Some(batch) = &batch {
-            decoder.notices.batch(element, batch, model.settings());
-        }
-        let images_of_regions;
-        let frame_image;
-        let images = match &batch {
-            Some(batch) if !batch.images.is_empty() => {
+    ) -> Result<Option<Found>, FrameError> {
+        let Self { models, batches, decoder, caps, .. } = self;
+        let (model, caps) = (&mut models[0], *caps);
+        let (mut all_frames, mut decoded) = (1, None);
+        if let Some(batch) = batches.read(buffer, caps, !model.decoded)? {
+            all_frames = batch.found.all_frames;
+            decoder.notices.batch(element, &batch, model.settings());
+            if !batch.images.is_empty() {
                 model.set_description(None)?;
-                if batch.are_regions()
-                    && batch.has_no_model_size()
-                    && model.settings().model_width == 0
-                {
-                    return Err(FrameError::Tensors(ElementNotice::UnknownModelSize.to_string()));
+                let has_size = model.settings().model_width > 0 || !batch.has_no_model_size();
+                if batch.are_regions() && !has_size {
+                    let text = ElementNotice::UnknownModelSize.to_string();
+                    return Err(FrameError::Tensors(text));
                 }
                 if !model.has_reading() {
                     let (version, found) = (batch.structures().version, batch.found);
                     gst::debug!(CAT, obj = element, "DeepStream {version}, {found:?}");
                 }
-                Images::Batch(batch)
+                decoder.decode(element, Images::Batch(&batch), model)?;
+                decoded = Some(batch.found);
             }
-            _ => {
-                let (set, sets) = tensor_sets.read(buffer)?;
-                decoder.notices.other_sets(element, &tensor_sets.selection, &sets);
-                decoder.notices.post(element, notices::of_unread(set.counts()));
-                if set.is_empty() {
-                    decoder.counts.frames_without_tensors = all_frames;
-                    return Ok(None);
-                }
-                let model = model.set_description(set.model())?;
-                let size = caps.ok_or(FrameError::NoCaps)?.size;
-                let frame = ImageFrame { index: 0, stream: None, size, region: None, model };
-                if set.regions.is_empty() {
-                    frame_image = [FrameTensors { frame, tensors: set.frame }];
-                    Images::Frames(&frame_image)
-                } else {
-                    images_of_regions = region_images(frame, set.regions)?;
-                    Images::Frames(&images_of_regions)
-                }
-            }
-        };
-        decoder.decode(element, images, model)?;
-        let counts = &mut decoder.counts;
+        }
+        if decoded.is_none() {
+            let size = caps.map(|caps| caps.size);
+            self.decode_frames::<1>(element, std::iter::once((None, size, buffer)))?;
+        }
+        let counts = &mut self.decoder.counts;
         counts.frames_without_tensors = all_frames - counts.frames - counts.frames_lost;
-        Ok(Some(Target::of(images)))
+        Ok(decoded)
     }
 
-    /// Finds the regions of the frames of a batch of GStreamer's analytics library. Frames that follow one another and
-    /// whose tensors are alike are decoded together.
+    /// Finds the regions of the frames of a batch of GStreamer's analytics library.
     fn decode_streams(
         &mut self,
         element: &NmsFilter,
         buffer: &gst::BufferRef,
     ) -> Result<(), FrameError> {
-        let Self { models, tensor_sets, decoder, .. } = self;
         let Some(batch) = buffer.meta::<AnalyticsBatchMeta>() else { return Ok(()) };
-        if models.len() > MAX_MODELS {
-            models.truncate(1);
+        if self.models.len() > MAX_MODELS {
+            self.models.truncate(1);
         }
-        let mut waiting = ArrayVec::<FrameTensors<'_>, MAX_FRAMES>::new();
+        let frames = analytics_batch::frames(&batch);
+        let frames = frames.map(|it| (Some(it.stream), stream_size(&it), it.buffer));
+        self.decode_frames::<MAX_FRAMES>(element, frames)
+    }
+
+    /// Finds the regions of frames, each with the number of its stream in a batch, and its size if it is known. Frames that
+    /// follow one another and whose tensors are alike are decoded together, at most `MOST` of them.
+    fn decode_frames<'b, const MOST: usize>(
+        &mut self,
+        element: &NmsFilter,
+        frames: impl Iterator<Item = (Option<u32>, Option<[u32; 2]>, &'b gst::BufferRef)>,
+    ) -> Result<(), FrameError> {
+        let Self { models, tensor_sets, decoder, .. } = self;
+        let mut waiting = ArrayVec::<FrameTensors<'_>, MOST>::new();
         let mut model_of_waiting = 0;
-        for (index, to_read) in analytics_batch::frames(&batch).enumerate() {
-            let stream = Some(to_read.stream);
+        for (index, (stream, size, buffer)) in frames.enumerate() {
             let in_stream = |error: InputError| FrameError::from(error).in_stream(stream);
-            let (set, sets) = tensor_sets.read(to_read.buffer).map_err(in_stream)?;
-            let selection = &tensor_sets.selection;
-            decoder.notices.other_sets(element, selection, &sets);
+            let (set, sets) = tensor_sets.read(buffer).map_err(in_stream)?;
+            decoder.notices.other_sets(element, &tensor_sets.selection, &sets);
             decoder.notices.post(element, notices::of_unread(set.counts()));
             if set.is_empty() {
                 decoder.counts.frames_without_tensors += 1;
                 continue;
             }
-            let selected = select(models, to_read.stream, set.first()).map_err(in_stream)?;
+            let selected = match stream {
+                None => 0,
+                Some(stream) => select(models, stream, set.first()).map_err(in_stream)?,
+            };
             let model = models[selected].set_description(set.model()).map_err(in_stream)?;
-            let size = stream_size(&to_read);
             let size = size.ok_or_else(|| FrameError::NoCaps.in_stream(stream))?;
             let frame = ImageFrame { index, stream, size, region: None, model };
             if !set.regions.is_empty() {
