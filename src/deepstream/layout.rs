@@ -345,18 +345,19 @@ const V9_0: StructureLayout = StructureLayout {
 
 /// Returns the range of known versions as text, as in "6.0 to 9.1".
 pub fn known_versions() -> String {
-    versions_with(|_| true)
+    versions_with(|_| true).expect("there are layouts")
 }
 
 /// Returns the range of versions whose regions of interest are known as text.
 pub fn versions_with_regions() -> String {
-    versions_with(|layout| layout.regions.is_some())
+    versions_with(|layout| layout.regions.is_some()).expect("there is such a layout")
 }
 
-fn versions_with(has: fn(&&StructureLayout) -> bool) -> String {
-    let mut layouts = LAYOUTS.iter().filter(has);
-    let first = layouts.next().expect("some version has it");
-    Version::range(first.first, layouts.next_back().unwrap_or(first).last)
+/// Returns the range of versions whose layouts have a property as text; `None` if there are none.
+pub(super) fn versions_with(has: impl Fn(&StructureLayout) -> bool) -> Option<String> {
+    let mut layouts = LAYOUTS.iter().filter(|layout| has(layout));
+    let first = layouts.next()?;
+    Some(Version::range(first.first, layouts.next_back().unwrap_or(first).last))
 }
 
 impl StructureLayout {

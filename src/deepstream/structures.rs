@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use super::DeepStreamError;
 use super::layout::{
     FRAME_META, LAYOUTS, OBJECT_META, StructureLayout, USER_META, Version, batch, known_versions,
-    pool,
+    pool, versions_with,
 };
 use super::record::Record;
 
@@ -69,15 +69,11 @@ impl StructureSizes {
 
 /// Says what to do about structures with these sizes.
 fn advice(sizes: StructureSizes) -> String {
-    let mut same = LAYOUTS.iter().filter(|layout| layout.sizes == sizes);
-    match (same.next(), same.next_back()) {
-        (None, _) => {
-            "no known version has these sizes: reinstall DeepStream, or use a newer plugin"
-                .to_owned()
-        }
-        (Some(first), last) => format!(
-            "DeepStream {} has these sizes: correct deepstream-version, or remove libraries of another version",
-            Version::range(first.first, last.unwrap_or(first).last)
+    match versions_with(|layout| layout.sizes == sizes) {
+        None => "no known version has these sizes: reinstall DeepStream, or use a newer plugin"
+            .to_owned(),
+        Some(versions) => format!(
+            "DeepStream {versions} has these sizes: correct deepstream-version, or remove libraries of another version"
         ),
     }
 }

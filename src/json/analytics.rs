@@ -82,7 +82,7 @@ fn of_frame(
     Object {
         rect,
         upright: rect,
-        bounds: Some(normalized(edges(rect), frame)),
+        bounds: normalized(edges(rect), frame),
         region_id: region_id.into(),
         label: best.and_then(|best| best.label.clone()),
         confidence: best.and_then(|best| best.confidence),
@@ -119,7 +119,7 @@ fn object(found: &AttachedObject, frame: [u32; 2]) -> Object {
     Object {
         rect,
         upright: rect,
-        bounds: Some(normalized(bounds, frame)),
+        bounds: normalized(bounds, frame),
         region_id: found.id.into(),
         track_id: track.map(|track| track.id),
         is_predicted: track.is_some_and(|track| track.is_lost),

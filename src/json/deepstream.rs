@@ -80,7 +80,7 @@ fn object(found: &FoundObject<'_>, size: [u32; 2]) -> Object {
     Object {
         rect,
         upright: rect,
-        bounds: Some(normalized(edges.map(f64::from), size)),
+        bounds: normalized(edges.map(f64::from), size),
         track_id: found.track,
         label: Some(label).filter(|label| !label.is_empty()),
         label_id: Some(found.class),

@@ -100,7 +100,7 @@ struct DetectionText<'a>(&'a Object);
 impl Serialize for DetectionText<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        add(&mut map, "bounding_box", self.0.bounds.map(BoxText))?;
+        map.serialize_entry("bounding_box", &BoxText(self.0.bounds))?;
         add(&mut map, "confidence", self.0.confidence)?;
         add(&mut map, "label_id", self.0.label_id)?;
         add(&mut map, "label", self.0.label.as_deref())?;

@@ -19,8 +19,7 @@ pub(crate) struct Object {
     /// rotation.
     pub upright: [i64; 4],
     /// The box, or the bounds of an oriented box, normalized to the frame: `x_min`, `y_min`, `x_max`, `y_max`.
-    /// `None` if the size of the frame is unknown.
-    pub bounds: Option<[f64; 4]>,
+    pub bounds: [f64; 4],
     pub region_id: i64,
     pub parent_id: Option<i64>,
     pub track_id: Option<u64>,

@@ -22,7 +22,7 @@ fn object(region: &AttachedRegion<'_>, frame: [u32; 2]) -> Object {
     Object {
         rect: rotated.map_or(upright, |(rect, _)| rect.map(i64::from)),
         upright,
-        bounds: region.edges.or_else(|| Some(normalized(edges(upright), frame))),
+        bounds: region.edges.unwrap_or_else(|| normalized(edges(upright), frame)),
         region_id: region.id.into(),
         parent_id: Some(region.parent_id.into()).filter(|&parent| parent >= 0),
         track_id: region.track_id.and_then(|id| u64::try_from(id).ok()).filter(|&id| id > 0),
