@@ -250,7 +250,9 @@ fn add_outcome(
     let (layout, details) = (&detector.choice().layout, detector.details());
     for (group, images) in outcome.groups().zip(image_groups(places)) {
         let first = images.start;
-        let (ImageFrame { index, .. }, model) = image(first);
+        let parent_of = |image: &ImageFrame| image.region.and_then(|region| region.parent);
+        let (first_image, model) = image(first);
+        let (index, parent) = (first_image.index, parent_of(&first_image));
         let frame = FrameId { index, size: mappings[first].frame(), model };
         // Boxes of regions are in pixels of the frame already.
         let of_boxes = match places[first].boxes {
@@ -265,7 +267,10 @@ fn add_outcome(
         // rejects boxes outside of the frame.
         let region_of = |survivor| {
             let region = Region::of(survivor, &of_boxes)?;
-            let parent = image(image_of(survivor)).0.region.and_then(|region| region.parent);
+            let parent = match images.len() {
+                1 => parent,
+                _ => parent_of(&image(image_of(survivor)).0),
+            };
             let region = Region { parent, ..region };
             region_rules.keep(&region, frame.size).then_some(region)
         };
