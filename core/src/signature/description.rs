@@ -95,7 +95,7 @@ pub fn describe(
     Ok(Some(description))
 }
 
-/// Returns the model's signature of this name; without a name its only one, if any. `is_in_file` is that of [`find`].
+/// Returns the model's signature of this name; without a name its only one, if any. [`find`] says what `is_in_file` is.
 ///
 /// # Errors
 /// If it has several signatures, or others.

@@ -70,7 +70,7 @@ impl InferenceError {
         matches!(self, Self::Device(_) | Self::Run(_) | Self::Session(_))
     }
 
-    /// Returns the error as that of a frame of a batch, of the stream with this number.
+    /// Returns the error with the number of the stream in whose frame it is.
     #[must_use]
     pub fn of_stream(self, number: u32) -> Self {
         match self {

@@ -59,7 +59,7 @@ const CALIBRATION: f64 = 0.1;
 const MAX_OFFSET: f64 = 20.0;
 
 impl InputSpec {
-    /// Describes the input. The facts are those of the metadata and the signature. `scale` returns the scale and zero point
+    /// Describes the input. `facts` come from the metadata and the signature. `scale` returns the scale and zero point
     /// of a quantized input, whose elements have signs or not.
     ///
     /// # Errors
