@@ -13,78 +13,50 @@ use crate::decoder::MAX_CLASSES;
 /// form, or two names for a class.
 pub fn parse_names(text: &str) -> Option<Vec<String>> {
     let enclosed = |open, close| text.trim().strip_prefix(open)?.strip_suffix(close);
-    let (mut names, mut has_name) = (Vec::new(), Vec::new());
-    let mut add = |class: usize, name: String| {
-        if class >= MAX_CLASSES {
-            return None;
-        }
-        if names.len() <= class {
-            names.resize(class + 1, String::new());
-            has_name.resize(class + 1, false);
-        }
-        let is_new = std::mem::replace(&mut has_name[class], true);
-        names[class] = name;
-        (!is_new).then_some(())
-    };
-    if let Some(entries) = enclosed('{', '}') {
-        each_entry(entries, |_, entry| {
-            let (class, name, after) = by_number(entry).or_else(|| by_name(entry))?;
-            add(class, name)?;
-            Some(after)
-        })?;
-    } else {
-        each_entry(enclosed('[', ']').or_else(|| enclosed('(', ')'))?, |index, entry| {
-            let (name, after) = quoted(entry)?;
-            add(index, name)?;
-            Some(after)
-        })?;
-    }
-    Some(names)
-}
-
-/// Parses a class number and its name at the start of `text`. Returns them and the text after them.
-fn by_number(text: &str) -> Option<(usize, String, &str)> {
-    let (class, after) = number(text)?;
-    let (name, after) = quoted(after.trim_start().strip_prefix(':')?.trim_start())?;
-    Some((class, name, after))
-}
-
-/// Parses a name and its class number at the start of `text`. Returns them and the text after them.
-fn by_name(text: &str) -> Option<(usize, String, &str)> {
-    let (name, after) = quoted(text)?;
-    let (class, after) = number(after.trim_start().strip_prefix(':')?.trim_start())?;
-    Some((class, name, after))
-}
-
-/// Calls `read` for each entry of a list, with the entry's index and the text from the entry's start on. `read`
-/// returns the text after the entry.
-fn each_entry<'a>(
-    text: &'a str,
-    mut read: impl FnMut(usize, &'a str) -> Option<&'a str>,
-) -> Option<()> {
-    let mut rest = text.trim();
+    let dictionary = enclosed('{', '}');
+    let list = || enclosed('[', ']').or_else(|| enclosed('(', ')'));
+    let mut rest = dictionary.or_else(list)?.trim();
+    let mut names: Vec<Option<String>> = Vec::new();
+    let number = |word: &str| word.trim().parse().ok();
     for index in 0.. {
         if rest.is_empty() {
             break;
         }
-        let after = read(index, rest)?.trim_start();
+        let (first, is_quoted, after) = word(rest)?;
+        let (class, name, is_name, after) = if dictionary.is_none() {
+            (Some(index), first, is_quoted, after)
+        } else {
+            let value = after.trim_start().strip_prefix(':')?.trim_start();
+            let (second, second_is_quoted, after) = word(value)?;
+            // A class number can be in quotes, too.
+            match number(&first) {
+                Some(class) if second_is_quoted => (Some(class), second, true, after),
+                _ => (number(&second), first, is_quoted, after),
+            }
+        };
+        let class = class.filter(|&class| class < MAX_CLASSES && is_name)?;
+        names.resize(names.len().max(class + 1), None);
+        if names[class].replace(name).is_some() {
+            return None;
+        }
+        let after = after.trim_start();
         rest = match after.strip_prefix(',') {
             Some(next) => next.trim_start(),
             None if after.is_empty() => after,
             None => return None,
         };
     }
-    Some(())
+    Some(names.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// Parses the number at the start of `text`, with or without quotes. Returns the number and the text after it.
-fn number(text: &str) -> Option<(usize, &str)> {
+/// Parses the word at the start of `text`, in quotes or of digits. Returns it, whether it is in quotes, and the text after
+/// it.
+fn word(text: &str) -> Option<(String, bool, &str)> {
     if text.starts_with(['\'', '"']) {
-        let (digits, after) = quoted(text)?;
-        return Some((digits.trim().parse().ok()?, after));
+        return quoted(text).map(|(word, after)| (word, true, after));
     }
     let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
-    Some((text[..end].parse().ok()?, &text[end..]))
+    Some((text[..end].to_owned(), false, &text[end..]))
 }
 
 /// Parses the Python or JSON string at the start of `text`. Returns the string and the text after it.
