@@ -23,6 +23,7 @@
 //! tensors have equal dimensions in nearly all frames.
 
 use std::fs::File;
+use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -501,14 +502,10 @@ fn with_batch(path: &Path, batch: Option<usize>) -> Result<Option<Vec<u8>>, Infe
 /// # Errors
 /// If it is not.
 fn check_file(path: &Path) -> Result<(), InferenceError> {
-    let problem = match path.metadata() {
-        Ok(metadata) if metadata.is_file() => match File::open(path) {
-            Ok(_) => return Ok(()),
-            Err(error) => error.to_string(),
-        },
-        Ok(metadata) if metadata.is_dir() => "it is a folder".to_owned(),
-        Ok(_) => "it is not a regular file".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    Err(InferenceError::no_model(path, problem))
+    let checked = path.metadata().and_then(|metadata| match metadata.file_type() {
+        kind if kind.is_file() => File::open(path).map(drop),
+        kind if kind.is_dir() => Err(io::Error::other("it is a folder")),
+        _ => Err(io::Error::other("it is not a regular file")),
+    });
+    checked.map_err(|problem| InferenceError::no_model(path, problem))
 }

@@ -24,9 +24,7 @@
 
 use std::collections::HashSet;
 
-use super::protobuf::{
-    Field, all, field, field_at, fields, replace_first, write_message, write_varint,
-};
+use super::protobuf::{Field, all, field, field_at, fields, replace_first, varint, write_message};
 
 /// Returns the model with `batch` as the first dimension of its input. `None` if this dimension is not the first of four, or
 /// not 1, if the model does not have exactly one input, or if the bytes are not a model.
@@ -43,8 +41,7 @@ pub fn with_batch(model: &[u8], batch: usize) -> Option<Vec<u8>> {
     if !is_of_four || field_at(input, &[2, 1, 2, 1])? != [DIM_VALUE, 1] {
         return None;
     }
-    let mut batch_of_input = vec![DIM_VALUE];
-    write_varint(&mut batch_of_input, batch as u64);
+    let batch_of_input = [vec![DIM_VALUE], varint(batch as u64)].concat();
     let shapes = reshape_constants(&parts, field(input, 1)?)?;
     let input = replace_first(input, &[2, 1, 2, 1], &batch_of_input)?;
     let mut changed = Vec::with_capacity(graph.len() + 16);
@@ -112,31 +109,17 @@ fn is_constant(node: &[u8], name: &[u8]) -> bool {
 fn with_first_number(tensor: &[u8], number: usize) -> Option<Vec<u8>> {
     let parts = fields(tensor)?;
     let contents = |number| all(&parts, number).next();
-    let mut changed = Vec::new();
-    if let Some(raw) = contents(9) {
-        let (first, rest) = raw.split_at_checked(8)?;
-        if first != 1u64.to_le_bytes() || rest.len() < 8 || !is_int64(&parts) {
-            return None;
-        }
-        changed.extend_from_slice(&(number as u64).to_le_bytes());
-        changed.extend_from_slice(rest);
-        replace_first(tensor, &[9], &changed)
-    } else {
-        let (&1, rest) = contents(7)?.split_first()? else {
-            return None;
-        };
-        if rest.is_empty() {
-            return None;
-        }
-        write_varint(&mut changed, number as u64);
-        changed.extend_from_slice(rest);
-        replace_first(tensor, &[7], &changed)
+    let is_int64 = parts.iter().any(|part| part.number == 2 && part.whole == [2 << 3, 7]);
+    let (field, one, mut changed) = match contents(9) {
+        Some(_) => (9, &1u64.to_le_bytes()[..], (number as u64).to_le_bytes().to_vec()),
+        None => (7, &[1][..], varint(number as u64)),
+    };
+    let rest = contents(field)?.strip_prefix(one)?;
+    if rest.is_empty() || !is_int64 {
+        return None;
     }
-}
-
-/// Returns whether the tensor's `data_type` is INT64.
-fn is_int64(tensor: &[Field<'_>]) -> bool {
-    tensor.iter().any(|part| part.number == 2 && part.whole == [2 << 3, 7])
+    changed.extend_from_slice(rest);
+    replace_first(tensor, &[field], &changed)
 }
 
 /// The tag of the field `dim_value`, a varint.

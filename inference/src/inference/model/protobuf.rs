@@ -76,18 +76,20 @@ pub fn replace_first(message: &[u8], path: &[u64], contents: &[u8]) -> Option<Ve
 
 /// Appends a field that contains a message.
 pub fn write_message(to: &mut Vec<u8>, number: u64, contents: &[u8]) {
-    write_varint(to, number << 3 | 2);
-    write_varint(to, contents.len() as u64);
+    to.extend(varint(number << 3 | 2));
+    to.extend(varint(contents.len() as u64));
     to.extend_from_slice(contents);
 }
 
-/// Appends a number in groups of 7 bits, starting with the lowest. Bit 7 is set in all bytes except the last.
-pub fn write_varint(to: &mut Vec<u8>, mut number: u64) {
+/// Returns a number in groups of 7 bits, starting with the lowest. Bit 7 is set in all bytes except the last.
+pub fn varint(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
     while number >= 128 {
-        to.push(number as u8 | 128);
+        bytes.push(number as u8 | 128);
         number >>= 7;
     }
-    to.push(number as u8);
+    bytes.push(number as u8);
+    bytes
 }
 
 fn read_varint(from: &mut &[u8]) -> Option<u64> {
