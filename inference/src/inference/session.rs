@@ -162,18 +162,12 @@ impl ModelSession {
             // The number of a picture may be a constant of the file.
             model.outputs.iter_mut().for_each(|output| output.has_images = false);
         }
-        let allocator = match &stream {
-            None => Allocator::default(),
-            Some(stream) => {
-                let info = MemoryInfo::new(
-                    AllocationDevice::CUDA,
-                    stream.device().ordinal() as i32,
-                    AllocatorType::Device,
-                    MemoryType::Default,
-                )?;
-                Allocator::new(&session, info)?
-            }
+        let on_device = |stream: &Arc<Stream>| {
+            let (kind, ordinal) = (AllocationDevice::CUDA, stream.device().ordinal() as i32);
+            let info = MemoryInfo::new(kind, ordinal, AllocatorType::Device, MemoryType::Default)?;
+            Allocator::new(&session, info)
         };
+        let allocator = stream.as_ref().map(on_device).transpose()?.unwrap_or_default();
         let reads_host = provider::reads_input_on_host(&session, &model.input.name)?;
         let input_device =
             stream.as_ref().filter(|_| !reads_host).map(|stream| stream.device().clone());

@@ -15,6 +15,7 @@
 //! id=yolo-v8-out
 //! ```
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use gst::glib;
@@ -43,30 +44,23 @@ impl InfoFile {
     pub fn beside(model: &Path) -> Result<Option<Self>, InferenceError> {
         let mut name = model.as_os_str().to_owned();
         name.push(".modelinfo");
-        match Self::read(PathBuf::from(name))? {
-            Some(file) => Ok(Some(file)),
-            None => Self::read(model.with_extension("modelinfo")),
+        for path in [PathBuf::from(name), model.with_extension("modelinfo")] {
+            let text = match file::read_text(&path, MAX_SIZE) {
+                Ok(text) => text,
+                Err(FileError::Io(cause)) if cause.kind() == ErrorKind::NotFound => continue,
+                Err(cause) => {
+                    return Err(InferenceError::Settings(format!("{path:?}: the file {cause}")));
+                }
+            };
+            let keys = glib::KeyFile::new();
+            keys.load_from_data(&text, glib::KeyFileFlags::NONE).map_err(|cause| {
+                InferenceError::Settings(format!(
+                    "{path:?}: expected groups like [output0] with lines like id=...: {cause}"
+                ))
+            })?;
+            return Ok(Some(Self { path, keys }));
         }
-    }
-
-    /// Reads the file. Returns `None` if it does not exist.
-    fn read(path: PathBuf) -> Result<Option<Self>, InferenceError> {
-        let text = match file::read_text(&path, MAX_SIZE) {
-            Ok(text) => text,
-            Err(FileError::Io(cause)) if cause.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(None);
-            }
-            Err(cause) => {
-                return Err(InferenceError::Settings(format!("{path:?}: the file {cause}")));
-            }
-        };
-        let keys = glib::KeyFile::new();
-        keys.load_from_data(&text, glib::KeyFileFlags::NONE).map_err(|cause| {
-            InferenceError::Settings(format!(
-                "{path:?}: expected groups like [output0] with lines like id=...: {cause}"
-            ))
-        })?;
-        Ok(Some(Self { path, keys }))
+        Ok(None)
     }
 
     /// Checks that each group is named after an input or output of the model. `names` are the names of all inputs
