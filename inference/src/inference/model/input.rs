@@ -94,17 +94,15 @@ impl InputSpec {
         let (layout, channels) = layout(name, (shape, dimension_symbols), wanted)?;
         let size = size(name, shape, layout, overrides.size, facts.size)?;
         let is_set = overrides.pixels_are_set();
-        let pixels = facts.normalization.filter(|_| !is_set).unwrap_or(Normalization {
-            range: match element {
-                ElementType::U8 | ElementType::I8 if !is_set => {
-                    scale(element == ElementType::I8)
-                        .map_or(Ok(whole), |scale| quantized(name, whole, scale))?
-                }
-                _ => whole,
-            },
-            mean: [0.0; 3],
-            std: [1.0; 3],
-        });
+        let known = facts.normalization.filter(|_| !is_set);
+        let range = match element {
+            ElementType::U8 | ElementType::I8 if !is_set && known.is_none() => {
+                scale(element == ElementType::I8)
+                    .map_or(Ok(whole), |scale| quantized(name, whole, scale))?
+            }
+            _ => whole,
+        };
+        let pixels = known.unwrap_or(Normalization { range, mean: [0.0; 3], std: [1.0; 3] });
         let usual_order = if facts.is_bgr { ChannelOrder::Bgr } else { ChannelOrder::Rgb };
         let spec = Self {
             name: name.to_owned(),
@@ -396,6 +394,29 @@ mod tests {
         );
         let overrides = Overrides { size: [Some(640), Some(384)], ..Overrides::default() };
         assert_eq!(describe(&[-1, 3, -1, -1], overrides).unwrap().size, [640, 384]);
+    }
+
+    #[test]
+    fn what_is_known_of_pixels_comes_before_the_scale_of_a_quantized_input() {
+        let input = tensor(TensorElementType::Uint8, &[1, 3, 8, 8]);
+        let of = |overrides: &Overrides, facts: &Facts| {
+            // Its elements would stand for 0 to 2.55.
+            let spec = InputSpec::new(&input, None, overrides, facts, |_| Some((0.01, 0.0)));
+            spec.map(|spec| spec.ranges[0]).map_err(|error| error.to_string())
+        };
+        let error = of(&Overrides::default(), &Facts::default()).unwrap_err();
+        assert!(error.contains("has the scale 0.01 and the zero point 0"), "{error}");
+        let normalization = Normalization { range: [0.0, 100.0], mean: [0.0; 3], std: [1.0; 3] };
+        let facts = Facts { normalization: Some(normalization), ..Facts::default() };
+        assert_eq!(of(&Overrides::default(), &facts), Ok([0.0, 100.0]));
+        let overrides = Overrides { ranges: Some([[0.0, 255.0]; 3]), ..Overrides::default() };
+        assert_eq!(of(&overrides, &facts), Ok([0.0, 255.0]));
+        let overrides = Overrides { mean: Some([1.0; 3]), ..Overrides::default() };
+        assert_eq!(
+            of(&overrides, &facts),
+            Ok([0.0, 255.0]),
+            "the signature's range is for its mean"
+        );
     }
 
     #[test]

@@ -117,7 +117,9 @@ impl Model {
         let mut description = Description::new(&inputs, &outputs, &metadata);
         if let Some(info) = InfoFile::beside(path)? {
             info.check_groups(inputs.iter().chain(&outputs).map(|&(name, ..)| name))?;
-            overrides.ranges = overrides.ranges.or(info.ranges(picture.name())?);
+            if overrides.ranges.is_none() {
+                overrides.ranges = info.ranges(picture.name())?;
+            }
             for output in &mut description.outputs {
                 output.id = info.id(&output.name).or(output.id.take());
             }
