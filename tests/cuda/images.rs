@@ -248,7 +248,7 @@ fn pending_work_on_any_image_is_waited_for() {
 /// memory. The engine must use the distances between the kernels' addresses.
 #[test]
 #[ignore = "needs a GPU"]
-fn images_that_kernels_read_at_another_distance_are_read_by_a_table() {
+fn images_that_kernels_read_at_another_distance_are_read_there() {
     engines::require_gpu();
     let Some(emulated) = Emulated::get() else { return };
     let device = Device::open(0).unwrap();
@@ -261,9 +261,8 @@ fn images_that_kernels_read_at_another_distance_are_read_by_a_table() {
     let (survivors, uploaded) = run(&mut cuda, &images).unwrap();
     assert_eq!((survivors.len(), uploaded), (2, 0), "two ascending addresses have a stride");
     emulated.set_device_pointer(pair[1].address(), memories[2].address());
-    let (survivors, uploaded) = run(&mut cuda, &images).unwrap();
-    assert_eq!((survivors[1].as_slice(), uploaded), (SURVIVORS[1], 2 * 8));
-    // The engine locates each image of a table.
+    let (survivors, _) = run(&mut cuda, &images).unwrap();
+    assert_eq!(survivors[1], SURVIVORS[1]);
     emulated.set_device_pointer(pair[1].address(), 0);
     let error = run(&mut cuda, &images).unwrap_err();
     assert!(matches!(error, EngineError::Inaccessible { .. }), "{error}");

@@ -157,11 +157,6 @@ impl DeviceSlice {
         Self { ordinal: Some(ordinal), ..self }
     }
 
-    /// Returns the bytes as ready, for callers that wait or make a stream wait.
-    pub(crate) fn awaited(self) -> Self {
-        Self { ready: Ready::Now, ..self }
-    }
-
     /// The device address of the first byte.
     pub fn address(&self) -> u64 {
         self.address

@@ -7,9 +7,8 @@
 
 use std::sync::Arc;
 
-use super::batch::Batch;
 use super::enqueued::Enqueued;
-use super::graph::Graph;
+use super::graph::{Graph, LaunchParams};
 use super::graph_config::GraphConfig;
 use super::kernels::Kernels;
 use crate::device::{DriverError, Stream};
@@ -41,25 +40,30 @@ impl Graphs {
         }
     }
 
-    /// A graph for a batch, whose memory is zero in the order of `stream`.
+    /// A graph that holds `wanted`, whose memory is zero in the order of `stream`, for a launch with `params`. `greatest`
+    /// is the most candidates that a group can have.
     pub fn prepare(
         &mut self,
-        batch: &Batch<'_>,
+        wanted: GraphConfig,
+        greatest: u32,
+        params: &mut LaunchParams,
         kernels: &Arc<Kernels>,
         stream: &Stream,
         enqueued: &mut Enqueued,
     ) -> Result<&mut Graph, DriverError> {
-        let wanted = batch.config;
         self.current = usize::from(wanted.capacity > wanted.sort.limit);
         let graph = &mut self.all[self.current];
         if graph.as_ref().is_none_or(|graph| !graph.config.holds(&wanted)) {
             // Pending runs of the old graph still use its memory.
             enqueued.synchronize()?;
             let before = graph.take().map(|graph| graph.config);
-            let config = with_memory_of(wanted, batch.greatest_candidates(), before);
+            let config = with_memory_of(wanted, greatest, before);
             *graph = Some(Graph::new(kernels, stream, config)?);
         }
-        Ok(graph.as_mut().expect("just made"))
+        let graph = graph.as_mut().expect("just made");
+        params.kernel.capacity = graph.config.capacity;
+        params.masks.capacity = graph.config.mask_words;
+        Ok(graph)
     }
 }
 

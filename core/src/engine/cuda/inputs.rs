@@ -11,48 +11,9 @@ use arrayvec::ArrayVec;
 use super::interface::{ImageAddresses, TensorSource};
 use super::upload::{Cached, Upload, UploadStream};
 use crate::decoder::{Layout, MAX_INPUTS};
-use crate::device::{Location, Ready, Stream};
+use crate::device::{ForeignStream, Location, Ready, Stream};
 use crate::engine::EngineError;
-use crate::tensor::{DeviceSlice, Resident, TensorError, TensorView};
-
-/// The tensors that a layout reads. They stay mapped until this value is dropped.
-pub(super) struct Inputs<'t, 'a>(ArrayVec<MappedTensor<'t, 'a>, MAX_INPUTS>);
-
-struct MappedTensor<'t, 'a> {
-    /// The index of the tensor.
-    index: usize,
-    tensor: &'t TensorView<'a>,
-    memory: Memory<'a>,
-}
-
-/// The memory of a tensor.
-enum Memory<'a> {
-    /// One allocation for all images.
-    Whole(Resident<'a>),
-    /// A separate allocation for each image.
-    Separate(SeparateAllocations),
-}
-
-/// The allocations of `count` images.
-struct SeparateAllocations {
-    count: usize,
-    /// The number of images in host memory.
-    on_host: usize,
-    /// The bytes of an image in host memory.
-    len: usize,
-    /// Set if all images are in device memory, with addresses at a constant stride.
-    in_stride: Option<InStride>,
-    /// True if images in device memory may be read without waiting.
-    is_ready: bool,
-}
-
-/// Images whose addresses are `stride` bytes apart. The stride is a multiple of the element size,
-/// since the addresses are. It may be more or less than the size of an image, or 0.
-struct InStride {
-    first: DeviceSlice,
-    last: DeviceSlice,
-    stride: u64,
-}
+use crate::tensor::{DeviceSlice, Resident, TensorView};
 
 /// Memory on the GPU for data that is not on the GPU yet.
 #[derive(Debug, Default)]
@@ -68,69 +29,43 @@ pub(super) struct InputMemory {
 /// The tensors that the layout reads, each with its index.
 pub(super) type Provided = ArrayVec<(usize, TensorSource), MAX_INPUTS>;
 
-impl<'t, 'a> Inputs<'t, 'a> {
-    /// Maps the tensors that `layout` reads.
-    pub fn new(tensors: &'t [TensorView<'a>], layout: &Layout) -> Result<Self, TensorError> {
-        let mut inputs = ArrayVec::new();
-        for index in layout.tensors() {
-            let tensor = &tensors[index];
-            let memory = if tensor.has_separate_images() {
-                Memory::Separate(SeparateAllocations::new(tensor, layout.images)?)
-            } else {
-                Memory::Whole(tensor.resident()?)
-            };
-            inputs.push(MappedTensor { index, tensor, memory });
-        }
-        Ok(Self(inputs))
-    }
-
-    /// The addresses of the tensors. They are valid for kernels that are launched into the stream
-    /// after this call.
+impl InputMemory {
+    /// The addresses of the tensors that `layout` reads. They are valid for kernels that are
+    /// launched into the stream after this call.
     ///
     /// # Errors
-    /// [`EngineError::OtherDevice`] if a tensor is on another GPU than the stream. After any error `memory` is
-    /// in an unknown state: drop it.
+    /// If a tensor's memory cannot be read, and [`EngineError::OtherDevice`] if it is on another GPU
+    /// than the stream. After any error `self` is in an unknown state: drop it.
     pub fn provide(
-        &self,
-        uploads_on: UploadStream<'_>,
-        memory: &mut InputMemory,
+        &mut self,
+        on: UploadStream<'_>,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
     ) -> Result<Provided, EngineError> {
-        let stream = uploads_on.stream;
-        let InputMemory { uploads, tables, addresses } = memory;
+        let Self { uploads, tables, addresses } = self;
         addresses.clear();
         let mut provided = Provided::new();
         // A stream does not wait for itself. Tensors often share one producer; its stream is awaited only once.
-        let mut awaited = Some(stream.as_foreign());
-        for (input, upload) in self.0.iter().zip(uploads) {
-            let (address, images) = match &input.memory {
-                Memory::Whole(Resident::Device(slice)) => {
-                    let slice = match slice.ready() {
-                        Ready::AfterStream(producer) if awaited == Some(producer) => {
-                            slice.awaited()
-                        }
-                        Ready::AfterStream(producer) => {
-                            awaited = Some(producer);
-                            *slice
-                        }
-                        _ => *slice,
-                    };
-                    let address = await_on_device(input.tensor, slice, stream)?;
-                    (address, ImageAddresses::AsInLayout)
-                }
-                Memory::Whole(Resident::Host(bytes)) => {
-                    let address = upload.copy(uploads_on, bytes)?;
-                    (address, ImageAddresses::AsInLayout)
-                }
-                Memory::Separate(separate) => {
-                    separate.provide(input.tensor, uploads_on, upload, addresses)?
-                }
+        let mut awaited = Some(on.stream.as_foreign());
+        for (index, upload) in layout.tensors().into_iter().zip(uploads) {
+            let tensor = &tensors[index];
+            let (address, images) = if tensor.has_separate_images() {
+                let count = layout.images;
+                provide_images(tensor, count, on, upload, addresses, &mut awaited)?
+            } else {
+                let address = match tensor.resident()? {
+                    Resident::Device(slice) => {
+                        await_on_device(tensor, slice, on.stream, &mut awaited)?
+                    }
+                    Resident::Host(bytes) => upload.copy(on, bytes)?,
+                };
+                (address, ImageAddresses::AsInLayout)
             };
-            let TensorView { element, quantization, .. } = *input.tensor;
-            let source = TensorSource { address, images, element, quantization };
-            provided.push((input.index, source));
+            let TensorView { element, quantization, .. } = *tensor;
+            provided.push((index, TensorSource { address, images, element, quantization }));
         }
         if !addresses.is_empty() {
-            let address = tables.provide(uploads_on, addresses.iter().copied())?;
+            let address = tables.provide(on, addresses.iter().copied())?;
             for (_, tensor) in &mut provided {
                 if let ImageAddresses::Table(offset) = &mut tensor.images {
                     *offset += address;
@@ -141,122 +76,67 @@ impl<'t, 'a> Inputs<'t, 'a> {
     }
 }
 
-impl SeparateAllocations {
-    /// Maps the images of `tensor`.
-    fn new(tensor: &TensorView<'_>, count: usize) -> Result<Self, TensorError> {
-        let mut separate = Self { count, on_host: 0, len: 0, in_stride: None, is_ready: true };
-        let (mut in_stride, mut is_constant): (Option<InStride>, _) = (None, true);
-        for (index, image) in images(tensor, count).enumerate() {
-            let slice = match image.resident()? {
-                Resident::Device(slice) => slice,
-                Resident::Host(bytes) => {
-                    separate.on_host += 1;
-                    separate.len = bytes.len();
-                    continue;
-                }
-            };
-            separate.is_ready &= matches!(slice.ready(), Ready::Now);
-            let so_far = in_stride.get_or_insert(InStride { first: slice, last: slice, stride: 0 });
-            // If images are in descending order, the distance wraps.
-            let distance = slice.address().wrapping_sub(so_far.last.address());
-            if index == 1 {
-                so_far.stride = distance;
-            }
-            is_constant &= index == 0 || distance == so_far.stride;
-            so_far.last = slice;
+/// The address of the first of `count` images in separate allocations, and how to find the others.
+/// A table is appended to `addresses`, and described by its byte offset there.
+fn provide_images(
+    tensor: &TensorView<'_>,
+    count: usize,
+    on: UploadStream<'_>,
+    upload: &mut Upload,
+    addresses: &mut Vec<u64>,
+    awaited: &mut Option<ForeignStream>,
+) -> Result<(u64, ImageAddresses), EngineError> {
+    let image = |index| tensor.image(index).expect("the images are in separate allocations");
+    let mut on_host = 0;
+    for index in 0..count {
+        if let Resident::Host(bytes) = image(index).resident()? {
+            on_host += bytes.len();
         }
-        separate.in_stride = in_stride.filter(|found| {
-            is_constant && separate.on_host == 0 && found.first.address() <= found.last.address()
+    }
+    let mut copy = 0;
+    if on_host > 0 {
+        copy = upload.fill(on, on_host, |mut to| {
+            for index in 0..count {
+                if let Resident::Host(bytes) = image(index).resident()? {
+                    let (part, rest) = to.split_at_mut(bytes.len());
+                    part.copy_from_slice(bytes);
+                    to = rest;
+                }
+            }
+            Ok::<_, EngineError>(())
+        })?;
+    }
+    let before = addresses.len();
+    for index in 0..count {
+        let image = image(index);
+        addresses.push(match image.resident()? {
+            Resident::Device(slice) => await_on_device(&image, slice, on.stream, awaited)?,
+            Resident::Host(bytes) => {
+                let first = copy;
+                copy += bytes.len() as u64;
+                first
+            }
         });
-        Ok(separate)
     }
-
-    /// The address of the first image, and how to find the others. A table is appended to
-    /// `addresses`, and described by its byte offset there.
-    fn provide(
-        &self,
-        tensor: &TensorView<'_>,
-        uploads_on: UploadStream<'_>,
-        upload: &mut Upload,
-        addresses: &mut Vec<u64>,
-    ) -> Result<(u64, ImageAddresses), EngineError> {
-        let stream = uploads_on.stream;
-        if let Some(in_stride) = &self.in_stride
-            && let Some(address) = self.await_in_stride(in_stride, tensor, stream)?
-        {
-            return Ok((address, ImageAddresses::Stride(in_stride.stride)));
-        }
-        let mut copy = 0;
-        if self.on_host > 0 {
-            copy = upload.fill(uploads_on, self.on_host * self.len, |mut to| {
-                for image in images(tensor, self.count) {
-                    if let Resident::Host(bytes) = image.resident()? {
-                        let (part, rest) = to.split_at_mut(bytes.len());
-                        part.copy_from_slice(bytes);
-                        to = rest;
-                    }
-                }
-                Ok::<_, EngineError>(())
-            })?;
-        }
-        if self.on_host == self.count {
-            return Ok((copy, ImageAddresses::Stride(self.len as u64)));
-        }
-        let offset = size_of_val(addresses.as_slice()) as u64;
-        let mut copies = 0..self.on_host;
-        for image in images(tensor, self.count) {
-            addresses.push(match image.resident()? {
-                Resident::Device(slice) => await_on_device(&image, slice, stream)?,
-                Resident::Host(_) => {
-                    let index = copies.next().expect("an image has the same memory at each call");
-                    copy + (index * self.len) as u64
-                }
-            });
-        }
-        Ok((0, ImageAddresses::Table(offset)))
+    // The stride is a multiple of the element size, since the addresses are. It may be more or less
+    // than the size of an image, or 0.
+    let all = &addresses[before..];
+    let stride = all.get(1).map_or(0, |second| second.wrapping_sub(all[0]));
+    if all.windows(2).all(|pair| pair[0] <= pair[1] && pair[1] - pair[0] == stride) {
+        let first = all[0];
+        addresses.truncate(before);
+        return Ok((first, ImageAddresses::Stride(stride)));
     }
-
-    /// Makes `stream` wait until the images may be read. Returns the address at which kernels read
-    /// the first image, or `None` if the last image would be read at another distance from it.
-    fn await_in_stride(
-        &self,
-        InStride { first, last, .. }: &InStride,
-        tensor: &TensorView<'_>,
-        stream: &Stream,
-    ) -> Result<Option<u64>, EngineError> {
-        let address = await_on_device(&image(tensor, 0), *first, stream)?;
-        if self.count > 1 {
-            let end = await_on_device(&image(tensor, self.count - 1), *last, stream)?;
-            if end.wrapping_sub(address) != last.address() - first.address() {
-                return Ok(None);
-            }
-        }
-        if !self.is_ready {
-            for image in images(tensor, self.count).take(self.count - 1).skip(1) {
-                if let Resident::Device(slice) = image.resident()? {
-                    await_producer(&image, slice, stream)?;
-                }
-            }
-        }
-        Ok(Some(address))
-    }
+    Ok((0, ImageAddresses::Table(size_of_val(&addresses[..before]) as u64)))
 }
 
-/// The images of a tensor with separate allocations for its images. The caller has checked this.
-fn images<'a>(tensor: &TensorView<'a>, count: usize) -> impl Iterator<Item = TensorView<'a>> {
-    (0..count).map(|index| image(tensor, index))
-}
-
-fn image<'a>(tensor: &TensorView<'a>, index: usize) -> TensorView<'a> {
-    tensor.image(index).expect("the images are in separate allocations")
-}
-
-/// Makes `stream` wait until `tensor`, in the memory `slice`, may be read. Returns the address at
-/// which kernels read it.
+/// Makes `stream` wait until `tensor`, in the memory `slice`, may be read, unless it is by the stream
+/// that was `awaited` last. Returns the address at which kernels read it.
 fn await_on_device(
     tensor: &TensorView<'_>,
     slice: DeviceSlice,
     stream: &Stream,
+    awaited: &mut Option<ForeignStream>,
 ) -> Result<u64, EngineError> {
     let (device, address) = (stream.device(), slice.address());
     if slice.is_empty() {
@@ -282,17 +162,12 @@ fn await_on_device(
             return Err(EngineError::NotOnDevice { tensor: tensor.to_string(), address });
         }
     };
-    await_producer(tensor, slice, stream)?;
-    Ok(readable)
-}
-
-fn await_producer(
-    tensor: &TensorView<'_>,
-    slice: DeviceSlice,
-    stream: &Stream,
-) -> Result<(), EngineError> {
-    if stream.wait_for_producer(slice.ready(), slice.address())? {
-        Ok(())
+    let is_awaited = match slice.ready() {
+        Ready::AfterStream(producer) => awaited.replace(producer) == Some(producer),
+        _ => false,
+    };
+    if is_awaited || stream.wait_for_producer(slice.ready(), address)? {
+        Ok(readable)
     } else {
         Err(EngineError::UnknownProducer { tensor: tensor.to_string() })
     }

@@ -6,14 +6,13 @@
 use arrayvec::ArrayVec;
 use bytemuck::{Pod, Zeroable};
 
-use super::graph_config::GraphConfig;
 use super::layout_params::LayoutField;
 use super::merging::MergeKernel;
 use super::places::{PlaceParams, Placed};
 use crate::decoder::{self, Layout, MAX_INPUTS, PlainLayout};
 /// The counts of a group of images.
 pub(super) use crate::engine::DeviceCounts as ResultHeader;
-use crate::engine::{Detection, Params, SizeLimits};
+use crate::engine::{Detection, Job, Params, SizeLimits};
 use crate::tensor::{ElementType, Quantization};
 
 /// Threads per block.
@@ -129,7 +128,7 @@ pub(super) struct KernelParams {
     /// 0 or 1.
     multi_label: u32,
     /// The number of candidates of a group that there is memory for.
-    capacity: u32,
+    pub capacity: u32,
     /// 0 or 1.
     has_objectness: u32,
     /// For tensors whose images have no constant stride: the device address of a table with each
@@ -233,72 +232,28 @@ impl Source {
 pub(super) const COMPLETE: u32 = 1;
 
 impl KernelParams {
-    /// The parameters for a graph with this memory.
+    /// The parameters for a graph without memory. The kernels for layouts that have no `plain` one receive the layout as a
+    /// separate parameter.
     pub fn new(
         source: &Source,
-        layout: &PlainLayout,
-        params: &Params,
-        graph: &GraphConfig,
+        job: Job<'_>,
+        plain: Option<&PlainLayout>,
+        sort: SortLimits,
     ) -> Self {
-        let [boxes, scores] =
-            [layout.boxes, layout.scores].map(|field| source.tensor(field.tensor));
-        let objectness = layout.objectness.as_ref();
-        let general = Self::general(source, params, [layout.images, layout.classes], graph);
-        Self {
-            boxes: FieldParams::new(&layout.boxes, source),
-            scores: FieldParams::new(&layout.scores, source),
-            objectness: objectness.map(|field| FieldParams::new(field, source)).unwrap_or_default(),
-            anchors: layout.anchors as u32,
-            classes: layout.classes as u32,
-            lanes_per_anchor: lanes_per_anchor(
-                layout.classes,
-                layout.scores.anchor_stride,
-                layout.anchors,
-                layout.images as u32,
-            ),
-            box_format: layout.box_format as u32,
-            multi_label: params.multi_label.into(),
-            has_objectness: objectness.is_some().into(),
-            box_images: boxes.images.table(),
-            score_images: scores.images.table(),
-            ..general
-        }
-    }
-
-    /// The parameters for the kernels for layouts, which receive the layout as a separate
-    /// parameter.
-    pub fn of_layout(
-        source: &Source,
-        layout: &Layout,
-        params: &Params,
-        graph: &GraphConfig,
-    ) -> Self {
-        Self {
+        let Job { layout, params, .. } = job;
+        let (thresholds, classes) = (&params.thresholds, layout.classes);
+        // Candidates are counted in a u32, so a greater limit cannot be reached.
+        let cap = |cap: usize| u32::try_from(cap).unwrap_or(0);
+        let mut made = Self {
+            class_thresholds: source.thresholds,
+            class_threshold_count: thresholds.per_class.len().min(classes) as u32,
+            threshold: thresholds.default,
+            lowest_threshold: thresholds.lowest(classes),
+            images: layout.images as u32,
             anchors: layout.anchors() as u32,
             // Publish divides a pair's index by this number.
             classes: layout.score.components as u32,
             lanes_per_anchor: 1,
-            multi_label: is_multi_label(layout, params).into(),
-            ..Self::general(source, params, [layout.images, layout.classes], graph)
-        }
-    }
-
-    /// The parameters that are independent of where a layout's numbers are.
-    fn general(
-        source: &Source,
-        params: &Params,
-        [images, classes]: [usize; 2],
-        graph: &GraphConfig,
-    ) -> Self {
-        let thresholds = &params.thresholds;
-        // Candidates are counted in a u32, so a greater limit cannot be reached.
-        let cap = |cap: usize| u32::try_from(cap).unwrap_or(0);
-        Self {
-            class_thresholds: if thresholds.per_class.is_empty() { 0 } else { source.thresholds },
-            class_threshold_count: thresholds.per_class.len().min(classes) as u32,
-            threshold: thresholds.default,
-            lowest_threshold: thresholds.lowest(classes),
-            images: images as u32,
             method: MergeKernel::of(params.method).0 as u32,
             overlap: params.overlap as u32,
             iou_threshold: params.iou_threshold,
@@ -310,22 +265,40 @@ impl KernelParams {
             // Class limits are applied on the host.
             max_detections: cap(params.survivors_to_find()),
             sequence: COMPLETE,
-            capacity: graph.capacity,
-            class_rules: if params.class_rules.is_empty() { 0 } else { source.class_rules },
+            multi_label: is_multi_label(layout, params).into(),
+            class_rules: source.class_rules,
             class_rule_count: params.class_rules.len() as u32,
             lowest_iou_threshold: params.lowest_iou_threshold(),
-            sort_limit: graph.sort.limit,
-            first_chunk: graph.sort.first_chunk,
+            sort_limit: sort.limit,
+            first_chunk: sort.first_chunk,
             place: source.places.same,
             placed_images: source.places.table,
             ..Self::default()
+        };
+        if let Some(plain) = plain {
+            let field = |field| FieldParams::new(field, source);
+            made.boxes = field(&plain.boxes);
+            made.scores = field(&plain.scores);
+            made.objectness = plain.objectness.as_ref().map(field).unwrap_or_default();
+            made.has_objectness = plain.objectness.is_some().into();
+            [made.box_images, made.score_images] =
+                [plain.boxes, plain.scores].map(|of| source.tensor(of.tensor).images.table());
+            made.box_format = plain.box_format as u32;
+            let stride = plain.scores.anchor_stride;
+            made.lanes_per_anchor = lanes_per_anchor(classes, stride, plain.anchors, made.images);
         }
+        made
     }
 
     /// Parameters for `images`, each with `squares` squares (x, y, side, score), one image after
     /// the other and one group per image.
     #[cfg(test)]
-    pub fn of_squares(address: u64, images: u32, squares: u32, graph: &GraphConfig) -> Self {
+    pub fn of_squares(
+        address: u64,
+        images: u32,
+        squares: u32,
+        graph: &super::graph_config::GraphConfig,
+    ) -> Self {
         let image_stride = u64::from(squares) * 4;
         let boxes = FieldParams { address, image_stride, anchor_stride: 4, component_stride: 1 };
         Self {

@@ -71,7 +71,7 @@ pub(super) struct MaskParams {
     group_count: u32,
     channels: u32,
     /// The number of words of a group that there is memory for.
-    capacity: u32,
+    pub capacity: u32,
     /// The greatest number of words of a group, less than 2^26.
     limit: u32,
 }
@@ -114,13 +114,12 @@ impl Cached<MaskPlaceParams> {
 }
 
 impl MaskParams {
-    /// The parameters for memory with `capacity` words per group.
+    /// The parameters without memory.
     pub fn new(
         source: &Source,
         layout: &Layout,
         prototypes: &Prototypes,
         places: &Placed<MaskPlaceParams>,
-        capacity: u32,
     ) -> Self {
         let mut made = Self {
             prototypes: LayoutField::new(&prototypes.field, source),
@@ -130,7 +129,6 @@ impl MaskParams {
             channels: layout.columns[prototypes.column].components as u32,
             place: places.same,
             places: places.table,
-            capacity,
             limit: MaskMemory::LIMIT,
             ..Self::default()
         };

@@ -21,7 +21,6 @@
 //! contains them. It is launched while the preceding batch had such a group, so that other groups
 //! do not take longer.
 
-mod batch;
 mod enqueued;
 mod graph;
 mod graph_config;
@@ -50,7 +49,6 @@ use super::{
 };
 use crate::decoder::Layout;
 use crate::device::{DeviceError, Driver, ForeignStream};
-use inputs::Inputs;
 use interface::SortLimits;
 use on_device::{CallersStream, OnDevice};
 use results::ResultAddresses;
@@ -97,8 +95,7 @@ impl Cuda {
     ) -> Result<DeviceWork, EngineError> {
         supports_run(job)?;
         validate(job)?;
-        let inputs = Inputs::new(job.tensors, job.layout)?;
-        self.follow_tensors(|on| on.run_batch(&inputs, job, caller.as_mut()))
+        self.follow_tensors(|on| on.run_batch(job, caller.as_mut()))
     }
 
     /// Runs a single group in the order of `stream`. `anchors` is called once, while the GPU works. If it returns a
@@ -146,7 +143,7 @@ impl Cuda {
         stream: ForeignStream,
         memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
-        let Job { tensors, layout, params, images } = job;
+        let Job { layout, params, images, .. } = job;
         supports_run(job)?;
         validate(job)?;
         if layout.prototypes.is_some() {
@@ -161,12 +158,11 @@ impl Cuda {
                 instead: "set a limit for all classes together",
             });
         }
-        let inputs = Inputs::new(tensors, layout)?;
         let groups = place::group_count(images) as usize;
         assert!(memory.is_none() || groups == 1, "memory is provided for one group");
         let (mut capacity, mut addresses) = (0, ResultAddresses::default());
         self.follow_tensors(|on| {
-            (capacity, addresses) = on.enqueue_batch(&inputs, job, stream, memory)?;
+            (capacity, addresses) = on.enqueue_batch(job, stream, memory)?;
             Ok(())
         })?;
         Ok(DeviceOutcome {

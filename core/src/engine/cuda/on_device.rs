@@ -7,27 +7,27 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::batch::Batch;
 use super::enqueued::Enqueued;
 use super::graph::LaunchParams;
 use super::graph_config::GraphConfig;
 use super::graphs::{CAPACITY_STEP, Graphs};
 use super::indices;
-use super::inputs::{InputMemory, Inputs};
+use super::inputs::InputMemory;
 use super::interface::{
-    ClassRule, Precision, SortLimits, Source, detections_offset, is_multi_label,
+    ClassRule, KernelParams, Precision, SortLimits, Source, detections_offset, is_multi_label,
 };
 use super::kernels::{DecodeKernel, Kernels};
 use super::layout_params::{ColumnParams, LayoutParams};
-use super::mask_params::{MaskPlaceParams, mask_capacity, mask_kernel};
+use super::mask_params::{MaskParams, MaskPlaceParams, mask_capacity, mask_kernel};
 use super::merging::{ByColumnParams, MergeKernel, MergeParams};
-use super::places::{Placed, PlacedImage};
+use super::places::PlacedImage;
 use super::results::{ResultAddresses, ResultSize, Results};
 use super::upload::{Cached, PriorTable, UploadStream};
 use crate::decoder::Field;
 use crate::device::{DeviceBuffer, DeviceError, DriverError, ForeignStream, Stream};
 use crate::engine::class_limits::ClassLimits;
 use crate::engine::masks::{MaskGrid, MaskMemory, MaskPlace, WORD_BYTES};
+use crate::engine::validate::greatest_group;
 use crate::engine::{
     Detection, DeviceWork, EngineError, GroupCounts, ImagePlace, Job, Params, ResultMemory, place,
 };
@@ -105,14 +105,13 @@ impl OnDevice {
     }
 
     /// Provides the tensors and the parameters, for kernels that are launched into `foreign`, or the engine's stream,
-    /// after this call.
-    fn batch<'b>(
+    /// after this call. The graph that the kernels need has no memory for candidates and masks yet.
+    fn prepare(
         &mut self,
-        inputs: &Inputs<'_, '_>,
-        job: Job<'b>,
+        job: Job<'_>,
         foreign: Option<&Stream>,
         uploaded: &Cell<u64>,
-    ) -> Result<Batch<'b>, EngineError> {
+    ) -> Result<(GraphConfig, LaunchParams), EngineError> {
         let Job { layout, params, images, .. } = job;
         // The kernels for plain layouts write no columns.
         let plain = layout.plain(job.tensors).filter(|_| layout.columns.is_empty());
@@ -122,29 +121,20 @@ impl OnDevice {
             uploaded,
         };
         let uploads = &mut self.uploads;
-        let mut source = Source {
-            tensors: inputs.provide(on, &mut uploads.inputs)?,
+        let priors = layout.priors.as_ref();
+        let source = Source {
+            tensors: uploads.inputs.provide(on, job.tensors, layout)?,
             thresholds: uploads
                 .thresholds
                 .provide(on, params.thresholds.per_class.iter().copied())?,
-            class_rules: 0,
-            priors: 0,
+            class_rules: uploads.class_rules.provide(on, ClassRule::all(params))?,
+            priors: priors.map_or(Ok(0), |priors| uploads.priors.provide(on, priors))?,
             places: uploads.places.provide_places(on, layout, params, images)?,
         };
-        if !params.class_rules.is_empty() {
-            source.class_rules = uploads.class_rules.provide(on, ClassRule::all(params))?;
-        }
-        let mut mask_places = Placed::default();
-        self.mask_grids.clear();
-        if let Some(prototypes) = &layout.prototypes {
-            let grids = images.iter().map(|place| MaskGrid::new(layout, prototypes, params, place));
-            self.mask_grids.extend(grids);
-            mask_places = uploads.places_of_masks.provide_masks(on, &self.mask_grids)?;
-        }
-        if let Some(priors) = &layout.priors {
-            source.priors = uploads.priors.provide(on, priors)?;
-        }
+        let sort = if layout.is_oriented() { SortLimits::NEVER } else { self.sort };
         let mut launch = LaunchParams {
+            kernel: KernelParams::new(&source, job, plain.as_ref(), sort),
+            groups: place::group_count(images),
             merge: MergeParams::new(params),
             by_column: ByColumnParams::new(layout, params),
             ..Default::default()
@@ -152,6 +142,13 @@ impl OnDevice {
         if plain.is_none() {
             launch.layout = LayoutParams::new(&source, layout, params);
             launch.columns = ColumnParams::new(&source, layout);
+        }
+        self.mask_grids.clear();
+        if let Some(prototypes) = &layout.prototypes {
+            let grids = images.iter().map(|place| MaskGrid::new(layout, prototypes, params, place));
+            self.mask_grids.extend(grids);
+            let places = uploads.places_of_masks.provide_masks(on, &self.mask_grids)?;
+            launch.masks = MaskParams::new(&source, layout, prototypes, &places);
         }
         let precision = |of: Field| Precision::of(source.tensor(of.tensor).element);
         let decode = match &plain {
@@ -161,8 +158,8 @@ impl OnDevice {
         };
         let config = GraphConfig {
             capacity: 0,
-            groups: place::group_count(images),
-            sort: if layout.is_oriented() { SortLimits::NEVER } else { self.sort },
+            groups: launch.groups,
+            sort,
             decode,
             multi_label: is_multi_label(layout, params),
             merge: MergeKernel::of(params.method).1,
@@ -171,14 +168,13 @@ impl OnDevice {
             masks: self.mask_grids.first().map(mask_kernel),
             mask_words: 0,
         };
-        Ok(Batch { source, plain, job, mask_places, config, launch })
+        Ok((config, launch))
     }
 
     /// Runs a batch in the caller's stream, or the engine's stream, and waits for its result. The next run can be
     /// in another stream: the last kernel has no work left after it has shown that the results are complete.
     pub fn run_batch(
         &mut self,
-        inputs: &Inputs<'_, '_>,
         job: Job<'_>,
         mut caller: Option<&mut CallersStream<'_>>,
     ) -> Result<DeviceWork, EngineError> {
@@ -192,29 +188,28 @@ impl OnDevice {
             None => self.enqueued.synchronize()?,
         }
         let uploaded = Cell::new(0);
-        let mut batch = self.batch(inputs, job, foreign, &uploaded)?;
+        let (mut config, mut params) = self.prepare(job, foreign, &uploaded)?;
         let mut work = DeviceWork { bytes_uploaded: uploaded.get(), ..DeviceWork::default() };
         self.anchors = job.layout.anchors();
         // Few anchors become candidates.
-        batch.config.capacity = batch.greatest_anchors().min(CAPACITY_STEP);
-        let greatest = batch.greatest_candidates();
-        self.graphs.expect_as_before(&mut batch.config, greatest);
+        config.capacity = greatest_anchors(job).min(CAPACITY_STEP);
+        let greatest = greatest_candidates(job);
+        self.graphs.expect_as_before(&mut config, greatest);
         self.mask_places.clear();
-        if batch.config.masks.is_some() {
-            batch.config.mask_words = mask_capacity(0, batch.config.groups);
+        if config.masks.is_some() {
+            config.mask_words = mask_capacity(0, config.groups);
         }
         // The first launch counts the candidates. The first launch with memory for all candidates
         // determines the size of the masks.
         let mut anchors = None;
         for _ in 0..3 {
-            let graph = self.launch(&mut batch, foreign)?;
+            let graph = self.launch(config, greatest, &mut params, foreign)?;
             if let Some((_, address)) = caller.take() {
                 anchors = address();
             }
             if let (Some(stream), Some(address)) = (foreign, anchors) {
                 self.write_anchors(stream, graph.capacity, address)?;
             }
-            let config = &mut batch.config;
             let candidates = self.wait(config.groups, foreign, &mut work)?;
             let words = match config.masks {
                 Some(_) => self.place_masks(job.images, graph.mask_words, &mut work),
@@ -241,7 +236,6 @@ impl OnDevice {
     /// Returns the number of detections per group that fit there, and the addresses.
     pub fn enqueue_batch(
         &mut self,
-        inputs: &Inputs<'_, '_>,
         job: Job<'_>,
         stream: ForeignStream,
         memory: Option<ResultMemory>,
@@ -252,11 +246,13 @@ impl OnDevice {
         if !is_capturing {
             self.enqueued.hold_back(&stream)?;
         }
-        let mut batch = self.batch(inputs, job, Some(&stream), &Cell::new(0))?;
+        let (mut config, mut params) = self.prepare(job, Some(&stream), &Cell::new(0))?;
         // The host cannot check that the candidates fit, so reserve memory for the greatest
         // possible number.
-        batch.config.capacity = batch.greatest_candidates();
-        let graph = self.graphs.prepare(&batch, &self.kernels, &stream, &mut self.enqueued)?;
+        config.capacity = greatest_candidates(job);
+        let Self { graphs, kernels, enqueued, .. } = self;
+        let graph =
+            graphs.prepare(config, config.capacity, &mut params, kernels, &stream, enqueued)?;
         let (capacity, addresses) = match memory {
             Some(ResultMemory { counts, detections, columns }) => {
                 let headers = counts;
@@ -275,12 +271,11 @@ impl OnDevice {
                 (size.capacity as usize, size.addresses(buffer.address()))
             }
         };
-        batch.launch.results = addresses;
-        let params = batch.with_memory(&graph.config);
+        params.results = addresses;
         if is_capturing {
-            graph.launch_kernels(&stream, params)?;
+            graph.launch_kernels(&stream, &params)?;
         } else {
-            graph.launch(&stream, params)?;
+            graph.launch(&stream, &params)?;
             self.enqueued.record(&stream)?;
         }
         Ok((capacity, addresses))
@@ -329,18 +324,20 @@ impl OnDevice {
     /// Launches the kernels once. Returns the configuration of the graph, which has the memory that there is.
     fn launch(
         &mut self,
-        batch: &mut Batch<'_>,
+        wanted: GraphConfig,
+        greatest: u32,
+        params: &mut LaunchParams,
         foreign: Option<&Stream>,
     ) -> Result<GraphConfig, EngineError> {
+        let Self { graphs, kernels, enqueued, results, .. } = self;
         let stream = foreign.unwrap_or(&self.stream);
-        let graph = self.graphs.prepare(batch, &self.kernels, stream, &mut self.enqueued)?;
-        let config = graph.config;
+        let graph = graphs.prepare(wanted, greatest, params, kernels, stream, enqueued)?;
         // The graph may have been made for results in device memory.
-        self.results.make_room(config.results())?;
-        batch.launch.results = self.results.addresses();
-        self.results.clear(batch.config.groups);
-        graph.launch(stream, batch.with_memory(&config))?;
-        Ok(config)
+        results.make_room(graph.config.results())?;
+        params.results = results.addresses();
+        results.clear(wanted.groups);
+        graph.launch(stream, params)?;
+        Ok(graph.config)
     }
 
     /// Writes the anchors of the last launch's survivors to `address`, in the order of its stream.
@@ -398,6 +395,18 @@ impl OnDevice {
         };
         Ok(most)
     }
+}
+
+/// The greatest number of anchors in a group. `validate` has checked that it fits in 32 bits.
+fn greatest_anchors(job: Job<'_>) -> u32 {
+    (job.layout.anchors() * greatest_group(job.images)) as u32
+}
+
+/// The greatest number of candidates that a group can have. `validate` has also checked that
+/// the number of pairs fits in 32 bits.
+fn greatest_candidates(job: Job<'_>) -> u32 {
+    let classes = job.layout.score.components as u32;
+    greatest_anchors(job) * if is_multi_label(job.layout, job.params) { classes } else { 1 }
 }
 
 impl Drop for OnDevice {

@@ -80,9 +80,8 @@ pub(super) struct Cached<T> {
 }
 
 impl<T: Pod> Cached<T> {
-    /// The device address of `values`, 0
-    /// if no values were ever provided. After an error, the values on the GPU are unknown: drop
-    /// `self`.
+    /// The device address of `values`, or 0 if there are none. After an error, the values on the GPU
+    /// are unknown: drop `self`.
     pub fn provide(
         &mut self,
         stream: UploadStream<'_>,
@@ -90,6 +89,9 @@ impl<T: Pod> Cached<T> {
     ) -> Result<u64, DriverError> {
         self.computed.clear();
         self.computed.extend(values);
+        if self.computed.is_empty() {
+            return Ok(0);
+        }
         // Compares bytes, because NaN does not equal itself as a number.
         let bytes: &[u8] = bytemuck::cast_slice(&self.computed);
         if bytemuck::cast_slice::<T, u8>(&self.values) == bytes {
