@@ -2,26 +2,24 @@
 //! The kernels as one launch of a CUDA graph.
 
 use std::ffi::c_void;
+use std::ptr::null_mut;
 use std::sync::Arc;
 
+use arrayvec::ArrayVec;
 use cudarc::driver::sys;
 
-use super::graph_config::{GraphConfig, KernelNode};
-use super::interface::{
-    CHUNK_THREADS, DECODE_THREADS, KernelParams, LEAF_CANDIDATES, MAP_THREADS,
-    PUBLISH_SHARED_RANKS, PUBLISH_STEP_RANKS, PUBLISH_THREADS, REDUCE_THREADS, SORT_THREADS,
-    blocks_per_group,
-};
-use super::interface::{HEADER_BYTES, SORT_STATE_BYTES, sort_state_offset};
+use super::graph_config::{GraphConfig, KernelNode, Reads};
+use super::interface::{HEADER_BYTES, KernelParams, SORT_STATE_BYTES};
+use super::interface::{blocks_per_group, sort_state_offset};
 use super::kernels::{DecodeKernel, Kernels};
 use super::layout_params::{ColumnParams, LayoutParams};
-use super::mask_params::{MASK_THREADS, MaskParams};
-use super::merging::{ByColumnParams, MergeKernel, MergeParams};
+use super::mask_params::MaskParams;
+use super::merging::{ByColumnParams, MergeParams};
 use super::results::ResultAddresses;
 use crate::device::{DeviceBuffer, DriverError, Kernel, NodeSequence, Start, Stream};
 
 /// The parameters that change from launch to launch.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LaunchParams {
     pub kernel: KernelParams,
     /// The number of groups of images.
@@ -48,6 +46,8 @@ pub(super) struct Graph {
     kernels: Arc<Kernels>,
     pub config: GraphConfig,
     workspace: DeviceBuffer,
+    /// The address of the workspace, and the bytes of a group's part of it: parameters of all kernels.
+    memory: [u64; 2],
     nodes: Vec<Node>,
     /// The parameters of the nodes. Their grids have a row for each group; decode's depends on the images instead.
     params: LaunchParams,
@@ -64,6 +64,13 @@ struct Node {
     handle: sys::CUgraphNode,
 }
 
+/// The grid of a launch of a kernel, in blocks and rows, and the bytes of each parameter.
+#[derive(PartialEq)]
+struct NodeLaunch<'p> {
+    grid: [u32; 2],
+    parameters: ArrayVec<&'p [u8], 6>,
+}
+
 impl Graph {
     /// A graph. Its memory is set to zero in the order of `stream`.
     pub fn new(
@@ -72,8 +79,8 @@ impl Graph {
         config: GraphConfig,
     ) -> Result<Self, DriverError> {
         let device = kernels.device();
-        let bytes = config.workspace_bytes() * config.groups as usize;
-        let workspace = DeviceBuffer::new(device, bytes)?;
+        let stride = config.workspace_bytes();
+        let workspace = DeviceBuffer::new(device, stride * config.groups as usize)?;
         // Headers must be zero. The remaining memory is set to zero only because some lanes load
         // unwritten words without using them, and tools would report such loads.
         stream.zero(&workspace)?;
@@ -81,34 +88,34 @@ impl Graph {
             sequence: NodeSequence::new(device)?,
             kernels: kernels.clone(),
             config,
+            memory: [workspace.address(), stride as u64],
             workspace,
             nodes: Vec::new(),
             params: LaunchParams { groups: config.groups, ..LaunchParams::default() },
         };
         for kernel in config.kernels() {
             // The launch sets decode's parameters and its grid.
-            let function = kernels.kernel(config.function(kernel))?;
-            let follows_kernel = !graph.nodes.is_empty();
-            let handle = graph.add_kernel(&graph.sequence, kernel, &function, follows_kernel)?;
-            graph.nodes.push(Node { kernel, function, handle });
+            let function = kernels.kernel(kernel.function)?;
+            let mut node = Node { kernel, function, handle: null_mut() };
+            node.handle = graph.add_kernel(&graph.sequence, &node, !graph.nodes.is_empty())?;
+            graph.nodes.push(node);
         }
         graph.sequence.instantiate()?;
         Ok(graph)
     }
 
-    /// Adds `kernel`, with the parameters of the last launch, to `sequence`, and returns its node.
+    /// Adds the kernel of `node`, with the parameters of the last launch, to `sequence`, and returns its node.
     /// If the GPU supports it, a kernel that follows another one starts before the other one has
     /// completed.
     fn add_kernel(
         &self,
         sequence: &NodeSequence,
-        kernel: KernelNode,
-        function: &Kernel,
+        node: &Node,
         follows_kernel: bool,
     ) -> Result<sys::CUgraphNode, DriverError> {
         let is_programmatic = follows_kernel && self.kernels.programmatic_launch;
         let start = if is_programmatic { Start::Programmatic } else { Start::AfterCompletion };
-        self.with_node_params(kernel, function, &self.params, |params| {
+        self.with_node_params(node, &self.params, |params| {
             // SAFETY: the parameters match the kernel's signature.
             unsafe { sequence.add_kernel(params, start) }
         })
@@ -116,8 +123,8 @@ impl Graph {
 
     /// The names of the kernels, in the order of their launches.
     pub fn kernel_names(&self) -> Vec<String> {
-        let function = |node: &Node| self.config.function(node.kernel);
-        self.nodes.iter().map(|node| function(node).to_string_lossy().into_owned()).collect()
+        let name = |node: &Node| node.kernel.function.to_string_lossy().into_owned();
+        self.nodes.iter().map(name).collect()
     }
 
     /// A graph that runs the first `count` kernels of the last launch `times` times. The last
@@ -142,137 +149,72 @@ impl Graph {
                 sequence.add_memset(sort_state, 0, [SORT_STATE_BYTES, groups, stride])?;
             }
             for (i, node) in self.nodes[..count].iter().enumerate() {
-                self.add_kernel(&sequence, node.kernel, &node.function, i > 0)?;
+                self.add_kernel(&sequence, node, i > 0)?;
             }
         }
         sequence.instantiate()?;
         Ok(sequence)
     }
 
-    /// Calls `act` with the function, grid and parameters of `kernel`'s node for `params`.
+    /// The launch of a kernel with `params`.
+    fn launch_of<'p>(&'p self, kernel: &'p KernelNode, params: &'p LaunchParams) -> NodeLaunch<'p> {
+        let groups = params.groups.max(1);
+        let multiprocessors = self.kernels.device().multiprocessors();
+        let [per_multiprocessor, most] = kernel.blocks;
+        let grid = match (kernel.reads, self.config.decode) {
+            (Reads::Decode, DecodeKernel::Plain(_)) => {
+                [params.kernel.decode_blocks(), params.kernel.images.max(1)]
+            }
+            (Reads::Decode, _) => [params.layout.blocks(), params.kernel.images.max(1)],
+            _ => [blocks_per_group(per_multiprocessor * multiprocessors, most, groups), groups],
+        };
+        let mut parameters: ArrayVec<_, 6> = self.memory.iter().map(bytemuck::bytes_of).collect();
+        let columns = bytemuck::bytes_of(&params.columns);
+        let ResultAddresses { headers, detections, rows, mask_words } = &params.results;
+        let [headers, detections, rows, mask_words] =
+            [headers, detections, rows, mask_words].map(bytemuck::bytes_of);
+        // Each kernel reads as many of these as it has parameters.
+        match &kernel.reads {
+            Reads::Workspace => {}
+            Reads::Decode => {
+                parameters.insert(0, bytemuck::bytes_of(&params.kernel));
+                parameters.push(bytemuck::bytes_of(&params.layout));
+            }
+            Reads::Chunk(chunk) => parameters.push(bytemuck::bytes_of(chunk)),
+            Reads::Merge => parameters.push(bytemuck::bytes_of(&params.merge)),
+            Reads::ByColumn => parameters.extend([bytemuck::bytes_of(&params.by_column), columns]),
+            Reads::Masks => parameters.extend([bytemuck::bytes_of(&params.masks), mask_words]),
+            Reads::Publish => parameters.extend([headers, detections, columns, rows]),
+        }
+        NodeLaunch { grid, parameters }
+    }
+
+    /// Calls `act` with the function, grid and parameters of `node` for `params`.
     fn with_node_params<T>(
         &self,
-        kernel: KernelNode,
-        function: &Kernel,
+        node: &Node,
         params: &LaunchParams,
         act: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> T,
     ) -> T {
-        let capacity = self.config.capacity;
-        let groups = params.groups.max(1);
-        let multiprocessors = self.kernels.device().multiprocessors();
-        // A group's share of `per_multiprocessor` blocks, at most `wanted`.
-        let share = |per_multiprocessor: u32, wanted| {
-            blocks_per_group(per_multiprocessor * multiprocessors, wanted, groups)
-        };
-        let (blocks, threads) = match kernel {
-            KernelNode::Decode => {
-                let blocks = match self.config.decode {
-                    DecodeKernel::Plain(_) => params.kernel.decode_blocks(),
-                    DecodeKernel::Layout | DecodeKernel::Oriented => params.layout.blocks(),
-                };
-                (blocks, DECODE_THREADS)
-            }
-            // All groups together have a block per multiprocessor, so that each loads all candidates once.
-            KernelNode::Map => (share(1, capacity), MAP_THREADS),
-            // A warp per candidate, but no more blocks than are resident at a time.
-            KernelNode::Reduce | KernelNode::ChunkReduce(_) => {
-                (share(2, capacity.div_ceil(REDUCE_THREADS / 32)), REDUCE_THREADS)
-            }
-            // Few candidates per block, since each is a chain of loads, but no more blocks than are resident at a time.
-            KernelNode::SortCount | KernelNode::SortScatter => {
-                (share(1, capacity.div_ceil(32)), SORT_THREADS)
-            }
-            // A thread per two candidates and per two positions.
-            KernelNode::SortRank => (share(4, capacity / CHUNK_THREADS + 1), CHUNK_THREADS),
-            // A block per leaf, but no more than are resident at a time.
-            KernelNode::ChunkFilter(_) | KernelNode::ChunkMap(_) => {
-                (share(4, capacity / LEAF_CANDIDATES as u32 + 1), CHUNK_THREADS)
-            }
-            KernelNode::Merge(kernel) => {
-                (kernel.blocks(multiprocessors, capacity, groups), kernel.threads())
-            }
-            KernelNode::Masks => (share(1, multiprocessors), MASK_THREADS),
-            KernelNode::Publish if capacity <= PUBLISH_STEP_RANKS => (1, PUBLISH_THREADS),
-            // A block per part of the candidates.
-            KernelNode::Publish => {
-                (share(1, capacity.div_ceil(PUBLISH_SHARED_RANKS)), PUBLISH_THREADS)
-            }
-        };
-        fn address<T>(value: &T) -> *mut c_void {
-            std::ptr::from_ref(value).cast_mut().cast()
-        }
-        let (workspace, stride) = (self.workspace.address(), self.config.workspace_bytes() as u64);
-        let ResultAddresses { headers, detections, rows, mask_words } = &params.results;
-        let (workspace, stride) = (address(&workspace), address(&stride));
-        let (mut of_decode, mut of_publish) = (
-            // Each kernel reads as many of these as it has parameters.
-            [address(&params.kernel), workspace, stride, address(&params.layout)],
-            [
-                workspace,
-                stride,
-                address(headers),
-                address(detections),
-                address(&params.columns),
-                address(rows),
-            ],
-        );
-        let mut of_masks = [workspace, stride, address(&params.masks), address(mask_words)];
-        let chunk = match kernel {
-            KernelNode::ChunkFilter(chunk)
-            | KernelNode::ChunkMap(chunk)
-            | KernelNode::ChunkReduce(chunk) => chunk,
-            _ => 0,
-        };
-        let mut of_merge = [workspace, stride, address(&params.merge)];
-        let mut of_column =
-            [workspace, stride, address(&params.by_column), address(&params.columns)];
-        let mut of_others = [workspace, stride, address(&chunk)];
-        let parameters: &mut [*mut c_void] = match kernel {
-            KernelNode::Decode => &mut of_decode,
-            KernelNode::Masks => &mut of_masks,
-            KernelNode::Publish => &mut of_publish,
-            KernelNode::Merge(MergeKernel::ByColumn) => &mut of_column,
-            KernelNode::Merge(_) => &mut of_merge,
-            _ => &mut of_others,
-        };
-        let rows = match kernel {
-            KernelNode::Decode => params.kernel.images.max(1),
-            _ => groups,
-        };
-        act(&function.node([blocks, rows, 1], [threads, 1, 1], parameters))
+        let NodeLaunch { grid: [blocks, rows], parameters } = self.launch_of(&node.kernel, params);
+        let mut addresses: ArrayVec<*mut c_void, 6> =
+            parameters.iter().map(|value| value.as_ptr().cast_mut().cast()).collect();
+        let threads = [node.kernel.threads, 1, 1];
+        act(&node.function.node([blocks, rows, 1], threads, &mut addresses))
     }
 
     /// Launches the kernels with `params`, asynchronously, in stream order.
     pub fn launch(&mut self, stream: &Stream, params: &LaunchParams) -> Result<(), DriverError> {
         debug_assert!(params.groups <= self.config.groups, "the graph holds the launch");
         let driver = self.kernels.device().enter()?;
-        // A grid has a row for each group. Equal parameters of decoding imply an equal number of images.
-        let has_other_groups = self.params.groups != params.groups;
-        let of_results = self.params.results != params.results;
-        let of_columns =
-            || self.config.column_components > 0 && self.params.columns != params.columns;
-        let is_plain = matches!(self.config.decode, DecodeKernel::Plain(_));
-        let is_outdated = |kernel| match kernel {
-            KernelNode::Decode => {
-                self.params.kernel != params.kernel
-                    || (!is_plain && self.params.layout != params.layout)
-            }
-            _ if has_other_groups => true,
-            KernelNode::Publish => of_results || of_columns(),
-            KernelNode::Masks => of_results || self.params.masks != params.masks,
-            KernelNode::Merge(MergeKernel::ByColumn) => {
-                self.params.by_column != params.by_column || of_columns()
-            }
-            KernelNode::Merge(of) => of.has_params() && self.params.merge != params.merge,
-            _ => false,
-        };
         // If this fails, the engine drops the graph.
-        for node in self.nodes.iter().filter(|node| is_outdated(node.kernel)) {
-            let Node { kernel, function, handle } = node;
-            self.with_node_params(*kernel, function, params, |params| {
-                // SAFETY: the parameters match the kernel's signature.
-                unsafe { self.sequence.set_kernel(&driver, *handle, params) }
-            })?;
+        for node in &self.nodes {
+            if self.launch_of(&node.kernel, params) != self.launch_of(&node.kernel, &self.params) {
+                self.with_node_params(node, params, |params| {
+                    // SAFETY: the parameters match the kernel's signature.
+                    unsafe { self.sequence.set_kernel(&driver, node.handle, params) }
+                })?;
+            }
         }
         self.params = *params;
         // SAFETY: the addresses in `params` belong to tensors that the caller keeps until the
@@ -289,8 +231,8 @@ impl Graph {
         params: &LaunchParams,
     ) -> Result<(), DriverError> {
         let driver = self.kernels.device().enter()?;
-        for Node { kernel, function, .. } in &self.nodes {
-            self.with_node_params(*kernel, function, params, |node| {
+        for node in &self.nodes {
+            self.with_node_params(node, params, |node| {
                 // SAFETY: see `launch`; the parameters match the kernel's signature.
                 unsafe { stream.launch(&driver, node) }
             })?;
@@ -305,6 +247,7 @@ mod tests {
 
     use super::super::interface::{Precision, SortLimits};
     use super::super::mask_params::{FRAME_MASKS, PROTOTYPE_MASKS};
+    use super::super::merging;
     use super::super::results::{ResultSize, Results};
     use super::*;
     use crate::device::PinnedBuffer;
@@ -403,13 +346,13 @@ mod tests {
                         sort: SortLimits::DEFAULT,
                         decode,
                         multi_label,
-                        merge: MergeKernel::of(method).1,
+                        merge: merging::kernels(method).1,
                         column_components,
                         masks,
                         mask_words: 0,
                     };
                     names.extend(
-                        config.kernels().map(|kernel| config.function(kernel).to_str().unwrap()),
+                        config.kernels().iter().map(|kernel| kernel.function.to_str().unwrap()),
                     );
                 }
             }

@@ -3,9 +3,14 @@
 
 use std::ffi::CStr;
 
-use super::interface::{SortLimits, chunk_count, workspace_bytes};
+use super::interface::{
+    CHUNK_THREADS, DECODE_THREADS, LEAF_CANDIDATES, MAP_THREADS, PUBLISH_SHARED_RANKS,
+    PUBLISH_STEP_RANKS, PUBLISH_THREADS, REDUCE_THREADS, SORT_THREADS, SortLimits, chunk_count,
+    workspace_bytes,
+};
 use super::kernels::DecodeKernel;
-use super::merging::MergeKernel;
+use super::mask_params::MASK_THREADS;
+use super::merging::{MERGE_THREADS, MergeKernel, PART_THREADS};
 use super::results::ResultSize;
 
 /// The configuration that a graph is instantiated for. Launches with fewer groups or less capacity
@@ -43,49 +48,71 @@ impl GraphConfig {
         ResultSize { capacity, groups, column_components, mask_words }
     }
 
-    /// The kernels, in the order of their nodes.
-    pub fn kernels(&self) -> impl Iterator<Item = KernelNode> + use<> {
-        use KernelNode::*;
-        let is_sorted = self.capacity > self.sort.limit;
-        let chunks = if is_sorted { chunk_count(self.capacity, self.sort.first_chunk) } else { 0 };
-        let sort = [SortCount, SortScatter, SortRank].into_iter().filter(move |_| is_sorted);
-        let of_chunks =
-            (0..chunks).flat_map(|chunk| [ChunkFilter(chunk), ChunkMap(chunk), ChunkReduce(chunk)]);
-        let masks = self.masks.map(|_| Masks);
-        let merge = self.merge.iter().map(|&kernel| Merge(kernel));
-        let deciding = [Decode, Map, Reduce].into_iter().chain(sort).chain(of_chunks);
-        deciding.chain(merge).chain(masks).chain([Publish])
-    }
-
-    /// The name of the function of a kernel. It depends on the configuration only, also for a launch with fewer groups,
-    /// because some drivers cannot change a node's function. Kernels for batches can run a single group, too, but take a
-    /// little longer.
-    pub fn function(&self, kernel: KernelNode) -> &'static CStr {
-        let is_oriented = self.decode == DecodeKernel::Oriented;
+    /// The kernels, in the order of their nodes. The functions depend on the configuration only, also for a launch with
+    /// fewer groups, because some drivers cannot change a node's function. Kernels for batches can run a single group, too,
+    /// but take a little longer.
+    pub fn kernels(&self) -> Vec<KernelNode> {
+        use Reads::*;
+        let capacity = self.capacity;
         let (is_batch, has_columns) = (self.groups > 1, self.column_components > 0);
-        match kernel {
-            KernelNode::Decode => self.decode.function(self.multi_label),
-            KernelNode::Map if is_oriented => c"map_oriented",
-            KernelNode::Map if is_batch => c"map_batch",
-            KernelNode::Map => c"map",
-            KernelNode::Reduce if is_oriented => c"reduce_oriented",
-            KernelNode::Reduce if is_batch => c"reduce_batch",
-            KernelNode::Reduce => c"reduce",
-            KernelNode::SortCount => c"sort_count",
-            KernelNode::SortScatter => c"sort_scatter",
-            KernelNode::SortRank => c"sort_rank",
-            KernelNode::ChunkFilter(_) => c"chunk_filter",
-            KernelNode::ChunkMap(_) => c"chunk_map",
-            KernelNode::ChunkReduce(_) => c"chunk_reduce",
-            KernelNode::Merge(kernel) => kernel.function(),
-            KernelNode::Masks => self.masks.expect("the graph has the node"),
-            KernelNode::Publish => match (has_columns, is_batch) {
-                (false, false) => c"publish",
-                (false, true) => c"publish_batch",
-                (true, false) => c"publish_columns",
-                (true, true) => c"publish_columns_batch",
-            },
+        let [map, reduce] = match self.decode {
+            DecodeKernel::Oriented => [c"map_oriented", c"reduce_oriented"],
+            _ if is_batch => [c"map_batch", c"reduce_batch"],
+            _ => [c"map", c"reduce"],
+        };
+        let publish = match (has_columns, is_batch) {
+            (false, false) => c"publish",
+            (false, true) => c"publish_batch",
+            (true, false) => c"publish_columns",
+            (true, true) => c"publish_columns_batch",
+        };
+        let node =
+            |function, threads, blocks, reads| KernelNode { function, threads, blocks, reads };
+        // A warp per candidate, but no more blocks than are resident at a time.
+        let warps = [2, capacity.div_ceil(REDUCE_THREADS / 32)];
+        let mut nodes = vec![
+            node(self.decode.function(self.multi_label), DECODE_THREADS, [0; 2], Decode),
+            // All groups together have a block per multiprocessor, so that each loads all candidates once.
+            node(map, MAP_THREADS, [1, capacity], Workspace),
+            node(reduce, REDUCE_THREADS, warps, Workspace),
+        ];
+        if capacity > self.sort.limit {
+            // Few candidates per block, since each is a chain of loads, but no more blocks than are resident at a time.
+            let few = [1, capacity.div_ceil(32)];
+            // A thread per two candidates and per two positions.
+            let half_as_many = [4, capacity / CHUNK_THREADS + 1];
+            // A block per leaf, but no more than are resident at a time.
+            let leaves = [4, capacity / LEAF_CANDIDATES as u32 + 1];
+            nodes.extend([
+                node(c"sort_count", SORT_THREADS, few, Workspace),
+                node(c"sort_scatter", SORT_THREADS, few, Workspace),
+                node(c"sort_rank", CHUNK_THREADS, half_as_many, Workspace),
+            ]);
+            for chunk in (0..chunk_count(capacity, self.sort.first_chunk)).map(Chunk) {
+                nodes.extend([
+                    node(c"chunk_filter", CHUNK_THREADS, leaves, chunk),
+                    node(c"chunk_map", CHUNK_THREADS, leaves, chunk),
+                    node(c"chunk_reduce", REDUCE_THREADS, warps, chunk),
+                ]);
+            }
         }
+        nodes.extend(self.merge.iter().map(|&(function, threads, reads)| {
+            let blocks = match threads {
+                PART_THREADS => [1, capacity],
+                // A warp has a candidate, or up to 32.
+                _ => [4, capacity.div_ceil(MERGE_THREADS / 32)],
+            };
+            node(function, threads, blocks, reads)
+        }));
+        // Before publish, which stores its sequence number after all masks.
+        nodes.extend(self.masks.map(|masks| node(masks, MASK_THREADS, [1, u32::MAX], Masks)));
+        // A block per part of the candidates.
+        let parts = match capacity {
+            0..=PUBLISH_STEP_RANKS => 1,
+            _ => capacity.div_ceil(PUBLISH_SHARED_RANKS),
+        };
+        nodes.push(node(publish, PUBLISH_THREADS, [1, parts], Publish));
+        nodes
     }
 
     /// Returns true if launches of `wanted` can run on a graph with this configuration.
@@ -102,20 +129,29 @@ impl GraphConfig {
 }
 
 /// The kernel of a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KernelNode {
+    /// The name of its function.
+    pub function: &'static CStr,
+    /// Threads per block.
+    pub threads: u32,
+    /// All groups together have the first number of blocks per multiprocessor, and a group at most the second number. A
+    /// launch has the blocks of decode.
+    pub blocks: [u32; 2],
+    pub reads: Reads,
+}
+
+/// What a kernel reads of a launch's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KernelNode {
+pub(super) enum Reads {
+    /// The tensors.
     Decode,
-    Map,
-    Reduce,
-    SortCount,
-    SortScatter,
-    SortRank,
-    /// With the number of the chunk, like the next two kernels.
-    ChunkFilter(u32),
-    ChunkMap(u32),
-    ChunkReduce(u32),
-    Merge(MergeKernel),
-    /// Runs before publish, which stores its sequence number after all masks.
+    /// The workspace alone, like all others.
+    Workspace,
+    /// The number of a chunk.
+    Chunk(u32),
+    Merge,
+    ByColumn,
     Masks,
     Publish,
 }

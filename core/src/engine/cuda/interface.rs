@@ -7,7 +7,7 @@ use arrayvec::ArrayVec;
 use bytemuck::{Pod, Zeroable};
 
 use super::layout_params::LayoutField;
-use super::merging::MergeKernel;
+use super::merging;
 use super::places::{PlaceParams, Placed};
 use crate::decoder::{self, Layout, MAX_INPUTS, PlainLayout};
 /// The counts of a group of images.
@@ -254,7 +254,7 @@ impl KernelParams {
             // Publish divides a pair's index by this number.
             classes: layout.score.components as u32,
             lanes_per_anchor: 1,
-            method: MergeKernel::of(params.method).0 as u32,
+            method: merging::kernels(params.method).0 as u32,
             overlap: params.overlap as u32,
             iou_threshold: params.iou_threshold,
             pixel_offset: params.pixel_offset,

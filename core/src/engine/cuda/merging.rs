@@ -9,7 +9,7 @@ use std::ffi::CStr;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::interface::blocks_per_group;
+use super::graph_config::Reads;
 use crate::decoder::Layout;
 use crate::decoder::layout::ColumnKind;
 use crate::engine::{Method, Params};
@@ -19,80 +19,36 @@ pub const MERGE_THREADS: u32 = 256;
 /// Threads per block of merge_fuse, merge_soften and merge_by_column.
 pub const PART_THREADS: u32 = 512;
 
-/// A kernel of a method that changes boxes or scores, or reads a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MergeKernel {
-    Claims,
-    Roots,
-    Classes,
-    Order,
-    Grow,
-    Average,
-    Fuse,
-    Soften,
-    Compensate,
-    Decay,
-    Rank,
-    ByColumn,
-}
+/// A kernel of a method that changes boxes or scores, or reads a column: its function, its threads per block, and what
+/// it reads.
+pub(super) type MergeKernel = (&'static CStr, u32, Reads);
 
-use MergeKernel::*;
+const CLAIMS: MergeKernel = (c"merge_claims", MERGE_THREADS, Reads::Workspace);
+const ROOTS: MergeKernel = (c"merge_roots", MERGE_THREADS, Reads::Workspace);
+const CLASSES: MergeKernel = (c"merge_classes", MERGE_THREADS, Reads::Workspace);
+const ORDER: MergeKernel = (c"merge_order", MERGE_THREADS, Reads::Workspace);
+const GROW: MergeKernel = (c"merge_grow", MERGE_THREADS, Reads::Merge);
+const AVERAGE: MergeKernel = (c"merge_average", MERGE_THREADS, Reads::Workspace);
+const FUSE: MergeKernel = (c"merge_fuse", PART_THREADS, Reads::Workspace);
+const SOFTEN: MergeKernel = (c"merge_soften", PART_THREADS, Reads::Merge);
+const COMPENSATE: MergeKernel = (c"merge_compensate", MERGE_THREADS, Reads::Workspace);
+const DECAY: MergeKernel = (c"merge_decay", MERGE_THREADS, Reads::Merge);
+const RANK: MergeKernel = (c"merge_rank", MERGE_THREADS, Reads::Workspace);
+const BY_COLUMN: MergeKernel = (c"merge_by_column", PART_THREADS, Reads::ByColumn);
 
-impl MergeKernel {
-    /// The method by which the first kernels decide, and the kernels that follow them.
-    pub fn of(method: Method) -> (Method, &'static [Self]) {
-        match method {
-            Method::Greedy | Method::MapReduce | Method::None => (method, &[]),
-            Method::Merge => (Method::Greedy, &[Claims, Order, Grow]),
-            Method::WeightedAverage => (Method::Greedy, &[Claims, Order, Average]),
-            Method::MergeTransitive => (Method::None, &[Claims, Roots, Order, Grow]),
-            Method::WeightedFusion => (Method::None, &[Classes, Order, Fuse, Rank]),
-            Method::SoftLinear | Method::SoftGaussian => {
-                (Method::None, &[Classes, Order, Soften, Rank])
-            }
-            Method::MatrixLinear | Method::MatrixGaussian => {
-                (Method::None, &[Compensate, Decay, Rank])
-            }
-            Method::Adaptive | Method::Feature => (Method::None, &[Classes, Order, ByColumn]),
+/// The method by which the first kernels decide, and the kernels that follow them.
+pub(super) fn kernels(method: Method) -> (Method, &'static [MergeKernel]) {
+    match method {
+        Method::Greedy | Method::MapReduce | Method::None => (method, &[]),
+        Method::Merge => (Method::Greedy, &[CLAIMS, ORDER, GROW]),
+        Method::WeightedAverage => (Method::Greedy, &[CLAIMS, ORDER, AVERAGE]),
+        Method::MergeTransitive => (Method::None, &[CLAIMS, ROOTS, ORDER, GROW]),
+        Method::WeightedFusion => (Method::None, &[CLASSES, ORDER, FUSE, RANK]),
+        Method::SoftLinear | Method::SoftGaussian => {
+            (Method::None, &[CLASSES, ORDER, SOFTEN, RANK])
         }
-    }
-
-    /// The kernel's function.
-    pub fn function(self) -> &'static CStr {
-        match self {
-            Claims => c"merge_claims",
-            Roots => c"merge_roots",
-            Classes => c"merge_classes",
-            Order => c"merge_order",
-            Grow => c"merge_grow",
-            Average => c"merge_average",
-            Fuse => c"merge_fuse",
-            Soften => c"merge_soften",
-            Compensate => c"merge_compensate",
-            Decay => c"merge_decay",
-            Rank => c"merge_rank",
-            ByColumn => c"merge_by_column",
-        }
-    }
-
-    /// The number of threads per block.
-    pub fn threads(self) -> u32 {
-        if matches!(self, Fuse | Soften | ByColumn) { PART_THREADS } else { MERGE_THREADS }
-    }
-
-    /// Returns true if the kernel reads [`MergeParams`], or [`ByColumnParams`] and the columns.
-    pub fn has_params(self) -> bool {
-        matches!(self, Grow | Soften | Decay | ByColumn)
-    }
-
-    /// The number of blocks per group: no more than are resident at a time.
-    pub fn blocks(self, multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
-        if self.threads() == PART_THREADS {
-            return blocks_per_group(multiprocessors, capacity, groups);
-        }
-        // A warp has a candidate, or up to 32.
-        let wanted = capacity.div_ceil(MERGE_THREADS / 32);
-        blocks_per_group(4 * multiprocessors, wanted, groups)
+        Method::MatrixLinear | Method::MatrixGaussian => (Method::None, &[COMPENSATE, DECAY, RANK]),
+        Method::Adaptive | Method::Feature => (Method::None, &[CLASSES, ORDER, BY_COLUMN]),
     }
 }
 
@@ -156,8 +112,8 @@ mod tests {
     fn other_methods_than_those_of_map_and_reduce_have_further_kernels() {
         for method in Method::ALL {
             let is_deciding = |of| matches!(of, Method::Greedy | Method::MapReduce | Method::None);
-            assert_eq!(MergeKernel::of(method).1.is_empty(), is_deciding(method), "{method:?}");
-            assert!(is_deciding(MergeKernel::of(method).0), "{method:?}");
+            assert_eq!(kernels(method).1.is_empty(), is_deciding(method), "{method:?}");
+            assert!(is_deciding(kernels(method).0), "{method:?}");
         }
     }
 }

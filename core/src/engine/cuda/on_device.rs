@@ -19,7 +19,7 @@ use super::interface::{
 use super::kernels::{DecodeKernel, Kernels};
 use super::layout_params::{ColumnParams, LayoutParams};
 use super::mask_params::{MaskParams, MaskPlaceParams, mask_capacity, mask_kernel};
-use super::merging::{ByColumnParams, MergeKernel, MergeParams};
+use super::merging::{self, ByColumnParams, MergeParams};
 use super::places::PlacedImage;
 use super::results::{ResultAddresses, ResultSize, Results};
 use super::upload::{Cached, PriorTable, UploadStream};
@@ -162,7 +162,7 @@ impl OnDevice {
             sort,
             decode,
             multi_label: is_multi_label(layout, params),
-            merge: MergeKernel::of(params.method).1,
+            merge: merging::kernels(params.method).1,
             column_components: layout.column_components() as u32,
             // `validate` has checked that the masks of all images have one kind of pixels.
             masks: self.mask_grids.first().map(mask_kernel),
