@@ -41,15 +41,12 @@ impl From<NmsError> for Failure {
                 | EngineError::NeedsHost { .. }
                 | EngineError::ImagesOnDevice { .. }
                 | EngineError::Overlap { .. }
-                | EngineError::OrientedMethod { .. }
-                | EngineError::MethodColumn { .. }
-                | EngineError::Pairs { .. },
+                | EngineError::Method(_),
             ) => Status::Unsupported,
             NmsError::Engine(
                 EngineError::Tensor(_)
                 | EngineError::OtherDevice { .. }
-                | EngineError::NotOnDevice { .. }
-                | EngineError::Inaccessible { .. }
+                | EngineError::Address(_)
                 | EngineError::UnknownProducer { .. },
             ) => Status::Tensor,
             NmsError::Engine(_) => Status::Decoder,

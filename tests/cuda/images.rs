@@ -212,8 +212,8 @@ fn an_image_at_an_address_on_no_gpu_is_an_error() {
     // SAFETY: the engine locates the memory before a kernel reads it.
     images[1] = Storage::Device(unsafe { DeviceSlice::new(0, BYTES, Ready::Now) });
     let error = run(&mut cuda, &images).unwrap_err();
-    let tensor = "windows (f32 1x2x4), image 1 of 0 to 3".to_owned();
-    assert_eq!(error, EngineError::NotOnDevice { tensor, address: 0 });
+    let expected = "tensor windows (f32 1x2x4), image 1 of 0 to 3: its memory gives the address 0x0, which is on no GPU";
+    assert_eq!(error, EngineError::Address(expected.into()));
 }
 
 /// The engine waits for the producer of each image, both with a constant distance and with a table.
@@ -265,5 +265,5 @@ fn images_that_kernels_read_at_another_distance_are_read_there() {
     assert_eq!(survivors[1], SURVIVORS[1]);
     emulated.set_device_pointer(pair[1].address(), 0);
     let error = run(&mut cuda, &images).unwrap_err();
-    assert!(matches!(error, EngineError::Inaccessible { .. }), "{error}");
+    assert!(matches!(error, EngineError::Address(_)), "{error}");
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reasons why an engine cannot run.
 
-use super::MAX_IMAGES;
-use crate::decoder::MAX_CLASSES;
 use crate::device::{DeviceError, DriverError};
 use crate::tensor::TensorError;
-use crate::wording::Setting::{self, MultiLabel};
+use crate::wording::Setting;
 
 /// The reason why an engine returns no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,22 +12,9 @@ pub enum EngineError {
     /// A tensor's memory cannot be read.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// The layout has more anchors than a 32-bit index can address.
-    #[error("{anchors} anchors are more than the {} supported", u32::MAX)]
-    Anchors {
-        /// The number of anchors.
-        anchors: usize,
-    },
-    /// The number of places differs from the number of images.
-    #[error(
-        "there are {places} places for {images} images; pass one place per image of the layout"
-    )]
-    Places {
-        /// The number of places.
-        places: usize,
-        /// The number of images of the layout.
-        images: usize,
-    },
+    /// The layout cannot be used, or does not fit the tensors or the places of images.
+    #[error("{0}")]
+    Layout(String),
     /// The place of an image cannot be used.
     #[error("the place of image {image}: expected {expected}; correct the place")]
     Place {
@@ -37,18 +22,6 @@ pub enum EngineError {
         image: usize,
         /// Describes a valid place.
         expected: &'static str,
-    },
-    /// The layout has no class, or more than 65536.
-    #[error("the layout has {classes} classes; expected 1 to {MAX_CLASSES}")]
-    Classes {
-        /// The number of classes.
-        classes: usize,
-    },
-    /// The layout has no image, or more than [`MAX_IMAGES`].
-    #[error("the layout has {images} images; expected 1 to {MAX_IMAGES}")]
-    Images {
-        /// The number of images.
-        images: usize,
     },
     /// The engine does not implement a feature that the layout or the parameters need.
     #[error(
@@ -64,6 +37,9 @@ pub enum EngineError {
         /// The backend that supports it.
         instead: &'static str,
     },
+    /// The method is not defined for the layout.
+    #[error("{0}")]
+    Method(String),
     /// The measure of overlap is not defined for the layout's boxes.
     #[error("the overlap measure {overlap} is not defined for {boxes} boxes; choose {instead}")]
     Overlap {
@@ -74,102 +50,6 @@ pub enum EngineError {
         /// A measure that is defined for them.
         instead: &'static str,
     },
-    /// The method is not defined for oriented boxes.
-    #[error(
-        "the method {method} is not defined for oriented boxes; choose greedy, map-reduce or none"
-    )]
-    OrientedMethod {
-        /// The method.
-        method: &'static str,
-    },
-    /// The layout has no column of the kind by which the method decides.
-    #[error(
-        "the method {method} reads a column of the kind {kind}, but decoder {decoder} has none; describe the \
-         tensors in a layout file with this column, or choose another method"
-    )]
-    MethodColumn {
-        /// The method.
-        method: &'static str,
-        /// The kind of the column.
-        kind: &'static str,
-        /// The decoder that made the layout.
-        decoder: &'static str,
-    },
-    /// With [`Params::multi_label`](super::Params::multi_label), there are more pairs of anchor and class than a 32-bit index
-    /// can address.
-    #[error(
-        "{anchors} anchors of {classes} classes are more pairs than the {} that {MultiLabel} supports; set {MultiLabel} \
-         to false",
-        u32::MAX
-    )]
-    Pairs {
-        /// The number of anchors.
-        anchors: usize,
-        /// The number of classes.
-        classes: usize,
-    },
-    /// A field of the layout has the index of a tensor that does not exist.
-    #[error(
-        "the layout's {field} are of tensor {index}, but there are {tensors} tensors; \
-         make the layout for the tensors that are passed"
-    )]
-    NoTensor {
-        /// The field.
-        field: &'static str,
-        /// The tensor's index.
-        index: usize,
-        /// The number of tensors.
-        tensors: usize,
-    },
-    /// A field of the layout addresses elements beyond the last element of its tensor.
-    #[error(
-        "tensor {tensor}: the layout's {field} need element {last}, but it has {held} elements; \
-         correct the layout's offset, strides or number of anchors"
-    )]
-    FieldOutside {
-        /// The field.
-        field: &'static str,
-        /// The tensor, as displayed.
-        tensor: String,
-        /// The index of the last element that the field addresses.
-        last: u128,
-        /// The number of elements of the tensor.
-        held: usize,
-    },
-    /// The images of a tensor are in separate allocations, and a field of the layout addresses
-    /// different elements in different images.
-    #[error(
-        "tensor {tensor}: its images are in separate allocations of {held} elements each, but the \
-         layout's {field} are of {images} images at a stride of {stride} elements and need element \
-         {last} of an image; make the layout for all of the tensor's images, with that stride"
-    )]
-    FieldAcrossImages {
-        /// The field.
-        field: &'static str,
-        /// The tensor, as displayed.
-        tensor: String,
-        /// The number of images of the layout.
-        images: usize,
-        /// The image stride of the field.
-        stride: usize,
-        /// The index of the last element of an image that the field addresses.
-        last: u128,
-        /// The number of elements of an image of the tensor.
-        held: usize,
-    },
-    /// A row has the number of another image.
-    #[error(
-        "tensor {tensor}: row {row} is of image {number}; expected rows of one image, with the number 0, or below 0 for \
-         none: pass the rows of each image in a tensor of their own, or correct `decoder`"
-    )]
-    OtherImage {
-        /// The tensor, as displayed.
-        tensor: String,
-        /// The index of the row.
-        row: usize,
-        /// The number in the row.
-        number: String,
-    },
     /// The rows of a tensor in device memory have the numbers of their images.
     #[error(
         "tensor {tensor}: its rows have the numbers of their images, which are not compared in device memory; choose the \
@@ -178,12 +58,6 @@ pub enum EngineError {
     ImagesOnDevice {
         /// The tensor, as displayed.
         tensor: String,
-    },
-    /// Parts of the layout do not fit each other.
-    #[error("the layout: expected {expected}; correct the layout")]
-    Layout {
-        /// Describes a valid layout.
-        expected: &'static str,
     },
     /// The GPU cannot be used, or a call of the driver failed.
     #[error(transparent)]
@@ -202,28 +76,9 @@ pub enum EngineError {
         /// The number of the engine's GPU.
         expected: u32,
     },
-    /// A tensor's memory has a device address that is not in the memory of any GPU.
-    #[error("tensor {tensor}: its memory gives the address {address:#x}, which is on no GPU")]
-    NotOnDevice {
-        /// The tensor, as displayed.
-        tensor: String,
-        /// The device address.
-        address: u64,
-    },
-    /// A tensor's memory is on the engine's GPU, but the engine's context cannot access it.
-    #[error(
-        "tensor {tensor}: its memory at {address:#x} is on GPU {ordinal}, where the engine's \
-         context cannot access it; allocate it in the GPU's primary context \
-         (cuDevicePrimaryCtxRetain), or attach the tensor in host memory"
-    )]
-    Inaccessible {
-        /// The tensor, as displayed.
-        tensor: String,
-        /// The device address.
-        address: u64,
-        /// The number of the GPU.
-        ordinal: u32,
-    },
+    /// A tensor has a device address at which kernels of the engine's GPU cannot read.
+    #[error("{0}")]
+    Address(String),
     /// A producer's work on a tensor's memory is pending, and its stream and its context are unknown.
     #[error(
         "tensor {tensor}: work on its memory is pending, but neither its stream nor its context is known; wait for that \

@@ -344,9 +344,8 @@ pub trait Engine: Send {
     /// equal errors.
     ///
     /// # Errors
-    /// [`EngineError::Unsupported`] if it cannot, [`EngineError::Overlap`] or
-    /// [`EngineError::OrientedMethod`] if the measure of overlap or the method is not defined for
-    /// the layout's boxes, and [`EngineError::MethodColumn`] if the layout lacks the method's column.
+    /// [`EngineError::Unsupported`] if it cannot, and [`EngineError::Overlap`] or [`EngineError::Method`] if
+    /// the measure of overlap or the method is not defined for the layout.
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
         check_methods(layout, params)
     }

@@ -17,6 +17,7 @@ use crate::decoder::layout::{
 use crate::decoder::{MAX_CLASSES, MAX_INPUTS};
 use crate::geometry::{FrameMap, Overlap};
 use crate::tensor::{HostImages, TensorError, TensorProblem, TensorView};
+use crate::wording::Setting::MultiLabel;
 
 /// Checks that indices fit in 32 bits, and that every element that `layout` addresses is within the
 /// shape of its tensor. Reads no elements but numbers of images and, unless there is an error, does not allocate.
@@ -27,28 +28,38 @@ pub(super) fn validate(
     check_methods(layout, params)?;
     let &Layout { images, classes, .. } = layout;
     if images == 0 || images > MAX_IMAGES {
-        return Err(EngineError::Images { images });
+        let text = format!("the layout has {images} images; expected 1 to {MAX_IMAGES}");
+        return Err(EngineError::Layout(text));
     }
     check_places(layout, params, places)?;
     // An anchor's index in its group is a u32, and with multi_label so is the index of a pair of
     // anchor and class.
     let anchors = layout.anchors().saturating_mul(greatest_group(places));
     if u32::try_from(anchors).is_err() {
-        return Err(EngineError::Anchors { anchors });
+        let text = format!("{anchors} anchors are more than the {} supported", u32::MAX);
+        return Err(EngineError::Layout(text));
     }
     let scores = layout.score.components;
+    let wrong_classes = |classes: usize| {
+        let text = format!("the layout has {classes} classes; expected 1 to {MAX_CLASSES}");
+        Err(EngineError::Layout(text))
+    };
     if classes == 0 || classes > MAX_CLASSES {
-        return Err(EngineError::Classes { classes });
+        return wrong_classes(classes);
     }
     let is_class_in_range = scores > 0
         && scores <= MAX_CLASSES
         && layout.score.first_class as usize + scores <= classes.max(1);
     if !is_class_in_range && !layout.has_class_field() {
-        return Err(EngineError::Classes { classes: scores });
+        return wrong_classes(scores);
     }
     let pairs = (anchors as u64).saturating_mul(scores as u64);
     if params.multi_label && u32::try_from(pairs).is_err() {
-        return Err(EngineError::Pairs { anchors, classes: scores });
+        return Err(EngineError::Method(format!(
+            "{anchors} anchors of {scores} classes are more pairs than the {} that {MultiLabel} supports; set \
+             {MultiLabel} to false",
+            u32::MAX
+        )));
     }
     let read = &layout.tensors();
     check_structure(layout, read)?;
@@ -85,8 +96,11 @@ fn check_image_numbers(tensors: &[TensorView<'_>], layout: &Layout) -> Result<()
         if let Some(row) =
             (0..layout.anchors()).find(|&row| number(row) > 0.0 && number(row) != image as f32)
         {
-            let (tensor, number) = (tensor.to_string(), number(row).to_string());
-            return Err(EngineError::OtherImage { tensor, row, number });
+            return Err(EngineError::Layout(format!(
+                "tensor {tensor}: row {row} is of image {}; expected rows of one image, with the number 0, or below 0 \
+                 for none: pass the rows of each image in a tensor of their own, or correct `decoder`",
+                number(row)
+            )));
         }
     }
     Ok(())
@@ -116,10 +130,13 @@ pub(crate) fn check_overlap(is_oriented: bool, overlap: Overlap) -> Result<(), E
 /// Checks that the method is defined for the boxes, which are oriented or upright.
 ///
 /// # Errors
-/// [`EngineError::OrientedMethod`] if it is not.
+/// [`EngineError::Method`] if it is not.
 pub(crate) fn check_method(is_oriented: bool, method: Method) -> Result<(), EngineError> {
     if is_oriented && !method.allows_oriented() {
-        return Err(EngineError::OrientedMethod { method: method.name() });
+        return Err(EngineError::Method(format!(
+            "the method {} is not defined for oriented boxes; choose greedy, map-reduce or none",
+            method.name()
+        )));
     }
     Ok(())
 }
@@ -127,17 +144,23 @@ pub(crate) fn check_method(is_oriented: bool, method: Method) -> Result<(), Engi
 /// Checks that the layout has the column by which the method decides.
 ///
 /// # Errors
-/// [`EngineError::MethodColumn`] if it has not.
+/// [`EngineError::Method`] if it has not.
 fn check_column(layout: &Layout, method: Method) -> Result<(), EngineError> {
     let Some(kind) = method.column().filter(|&kind| layout.column_of(kind).is_none()) else {
         return Ok(());
     };
-    let (method, decoder) = (method.name(), layout.decoder);
-    Err(EngineError::MethodColumn { method, kind: kind.name(), decoder })
+    Err(EngineError::Method(format!(
+        "the method {} reads a column of the kind {}, but decoder {} has none; describe the tensors in a layout file \
+         with this column, or choose another method",
+        method.name(),
+        kind.name(),
+        layout.decoder
+    )))
 }
 
 fn expect(is: bool, expected: &'static str) -> Result<(), EngineError> {
-    if is { Ok(()) } else { Err(EngineError::Layout { expected }) }
+    let text = || format!("the layout: expected {expected}; correct the layout");
+    if is { Ok(()) } else { Err(EngineError::Layout(text())) }
 }
 
 /// Checks that the parts of the layout, which reads the tensors `read`, fit together.
@@ -236,7 +259,11 @@ fn check_places(
     places: &[ImagePlace],
 ) -> Result<(), EngineError> {
     if places.len() != layout.images {
-        return Err(EngineError::Places { places: places.len(), images: layout.images });
+        return Err(EngineError::Layout(format!(
+            "there are {} places for {} images; pass one place per image of the layout",
+            places.len(),
+            layout.images
+        )));
     }
     let has_masks_of_frames = layout.prototypes.is_some() && params.mask_size == MaskSize::Frame;
     let mut group = 0;
@@ -285,10 +312,13 @@ fn check_field(
     [images, anchors, components]: [usize; 3],
     tensors: &[TensorView<'_>],
 ) -> Result<(), EngineError> {
-    let tensor = tensors.get(field.tensor).ok_or(EngineError::NoTensor {
-        field: name,
-        index: field.tensor,
-        tensors: tensors.len(),
+    let tensor = tensors.get(field.tensor).ok_or_else(|| {
+        EngineError::Layout(format!(
+            "the layout's {name} are of tensor {}, but there are {} tensors; make the layout for the tensors that are \
+             passed",
+            field.tensor,
+            tensors.len()
+        ))
     })?;
     let elements =
         tensor.shape.elements().ok_or_else(|| TensorError::new(tensor, TensorProblem::TooLarge))?;
@@ -303,8 +333,10 @@ fn check_field(
         + steps(anchors, field.anchor_stride)
         + steps(components, field.component_stride);
     if last >= elements as u128 {
-        let tensor = tensor.to_string();
-        return Err(EngineError::FieldOutside { field: name, tensor, last, held: elements });
+        return Err(EngineError::Layout(format!(
+            "tensor {tensor}: the layout's {name} need element {last}, but it has {elements} elements; correct the \
+             layout's offset, strides or number of anchors"
+        )));
     }
     if tensor.has_separate_images() {
         // Image i of the layout is image i of the tensor. If both have an equal number of images,
@@ -314,15 +346,12 @@ fn check_field(
         let is_separate = images == count && (images == 1 || field.image_stride == held);
         let last = last - steps(images, field.image_stride);
         if !is_separate || last >= held as u128 {
-            let (tensor, stride) = (tensor.to_string(), field.image_stride);
-            return Err(EngineError::FieldAcrossImages {
-                field: name,
-                tensor,
-                images,
-                stride,
-                last,
-                held,
-            });
+            return Err(EngineError::Layout(format!(
+                "tensor {tensor}: its images are in separate allocations of {held} elements each, but the layout's \
+                 {name} are of {images} images at a stride of {} elements and need element {last} of an image; make \
+                 the layout for all of the tensor's images, with that stride",
+                field.image_stride
+            )));
         }
     }
     Ok(())

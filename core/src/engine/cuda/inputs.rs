@@ -156,10 +156,16 @@ fn await_on_device(
             return Err(EngineError::OtherDevice { tensor, is, expected: ordinal });
         }
         Location::Inaccessible => {
-            return Err(EngineError::Inaccessible { tensor: tensor.to_string(), address, ordinal });
+            return Err(EngineError::Address(format!(
+                "tensor {tensor}: its memory at {address:#x} is on GPU {ordinal}, where the engine's context cannot \
+                 access it; allocate it in the GPU's primary context (cuDevicePrimaryCtxRetain), or attach the tensor \
+                 in host memory"
+            )));
         }
         Location::Unknown => {
-            return Err(EngineError::NotOnDevice { tensor: tensor.to_string(), address });
+            return Err(EngineError::Address(format!(
+                "tensor {tensor}: its memory gives the address {address:#x}, which is on no GPU"
+            )));
         }
     };
     let is_awaited = match slice.ready() {
