@@ -9,14 +9,14 @@
 use std::ops::Range;
 
 use super::super::masks::{
-    FrameSamples, MaskArea, MaskGrid, MaskMemory, MaskPlace, Sample, WORD_BYTES,
+    FrameSamples, MaskArea, MaskGrid, MaskPlace, MaskPlaces, Sample, WORD_BYTES,
 };
-use super::super::{Detection, EngineError, ImagePlace, Params};
+use super::super::{Detection, EngineError, Job};
 use super::dispatch::{Work, dispatch};
-use super::host_tensors::Numbers;
+use super::host_tensors::HostTensors;
 use super::mask_logits::MaskLogits;
 use crate::decoder::Layout;
-use crate::decoder::layout::Prototypes;
+use crate::decoder::layout::{Column, Prototypes};
 
 /// The number of logits from which on masks are finished before other masks are begun. So many
 /// logits take 2 MB.
@@ -25,11 +25,8 @@ const MAX_LOGITS: usize = 1 << 19;
 /// The masks of a run.
 #[derive(Debug, Default)]
 pub(super) struct MaskBuffers {
-    pub places: Vec<MaskPlace>,
+    pub of_run: MaskPlaces,
     pub bytes: Vec<u8>,
-    /// The memory for the current group, which begins at `first_byte`.
-    memory: MaskMemory,
-    first_byte: usize,
     /// The masks of the current group whose bits are to be computed.
     pending: Vec<Pending>,
     logits: MaskLogits,
@@ -40,9 +37,9 @@ pub(super) struct MaskBuffers {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     place: MaskPlace,
-    /// The index of the image in the group.
+    /// The index of the image.
     image: usize,
-    /// The index of the survivor's first coefficient in the columns of all survivors.
+    /// The index of the survivor's first coefficient in the columns of the group.
     coefficients: usize,
 }
 
@@ -57,89 +54,58 @@ struct Scratch {
     columns: Vec<Sample>,
 }
 
-/// The prototypes of an image, and the positions of the numbers that its masks are computed from.
-pub(super) struct ImageMasks<'a> {
-    pub grid: MaskGrid,
-    pub numbers: Numbers<'a>,
-    /// The number of pixels in a row of prototypes.
-    width: usize,
-    /// The positions of the coefficients in a survivor's row of columns.
-    coefficients: Range<usize>,
-}
-
-impl<'a> ImageMasks<'a> {
-    pub fn new(
-        layout: &Layout,
-        prototypes: &Prototypes,
-        params: &Params,
-        place: &ImagePlace,
-        numbers: Numbers<'a>,
-    ) -> Self {
-        let before = layout.columns[..prototypes.column].iter().map(|column| column.components);
-        let first: usize = before.sum();
-        let channels = layout.columns[prototypes.column].components;
-        Self {
-            grid: MaskGrid::new(layout, prototypes, params, place),
-            numbers,
-            width: prototypes.width,
-            coefficients: first..first + channels,
-        }
-    }
-}
-
 impl MaskBuffers {
-    pub fn clear(&mut self) {
-        self.places.clear();
+    pub fn begin(&mut self, job: Job<'_>) {
+        self.of_run.begin(job);
         self.bytes.clear();
     }
 
-    /// Begins the masks of the next group of images.
-    pub fn begin_group(&mut self) {
-        (self.memory, self.first_byte) = (MaskMemory::default(), self.bytes.len());
-        self.pending.clear();
-    }
-
-    /// Adds the mask of a survivor of the group's image with index `image`. The survivor's row of
-    /// columns begins at `row`. [`finish_group`](Self::finish_group) computes the bits.
-    pub fn add(&mut self, image: usize, masks: &ImageMasks<'_>, survivor: &Detection, row: usize) {
-        let place = self.memory.place(masks.grid.area(survivor), self.first_byte);
-        self.places.push(place);
-        if place.area.bytes() == 0 {
-            return;
-        }
-        let words = place.area.words() as usize;
-        self.bytes.resize(place.first + words * WORD_BYTES as usize, 0);
-        self.pending.push(Pending { place, image, coefficients: row + masks.coefficients.start });
-    }
-
-    /// Computes the bits of the group's masks. `columns` are the columns of all survivors, and
-    /// `masks` returns an image's prototypes.
+    /// Adds the masks of the survivors of a group of `images`, whose rows of columns are `columns`.
     ///
     /// # Errors
-    /// Returns the error of `masks`.
-    pub fn finish_group<'a>(
+    /// If the prototypes of an image cannot be read.
+    pub fn add_group(
         &mut self,
+        layout: &Layout,
+        prototypes: &Prototypes,
+        host: &HostTensors<'_, '_>,
+        images: Range<usize>,
+        survivors: &[Detection],
         columns: &[f32],
-        masks: impl Fn(usize) -> Result<ImageMasks<'a>, EngineError>,
     ) -> Result<(), EngineError> {
-        let Self { pending, logits, bytes, scratch, .. } = self;
+        let Self { of_run, bytes, pending, logits, scratch } = self;
+        let (anchors, begin) = (layout.anchors(), of_run.places.len());
+        let words = of_run.add_group(images.clone(), anchors, survivors, bytes.len());
+        bytes.resize(bytes.len() + words as usize * WORD_BYTES as usize, 0);
+        let components = |columns: &[Column]| columns.iter().map(|it| it.components).sum::<usize>();
+        let (before, rest) = layout.columns.split_at(prototypes.column);
+        let (first, channels) = (components(before), rest[0].components);
+        let rows = (first..).step_by(components(&layout.columns));
+        let all = survivors.iter().zip(&of_run.places[begin..]).zip(rows);
+        pending.clear();
+        let masks = all.map(|((survivor, &place), coefficients)| {
+            let image = images.start + survivor.anchor as usize / anchors;
+            Pending { place, image, coefficients }
+        });
+        pending.extend(masks.filter(|mask| mask.place.area.bytes() > 0));
         pending.sort_unstable_by_key(|mask| mask.image);
         for pending in pending.chunk_by(|a, b| a.image == b.image) {
-            let image = masks(pending[0].image)?;
+            let image = pending[0].image;
+            let grid = &of_run.grids[image];
+            let numbers = host.image(image)?.numbers(&prototypes.field);
             let mut rest = pending;
             while !rest.is_empty() {
                 logits.clear();
                 let mut count = 0;
                 while count < rest.len() && logits.len() < MAX_LOGITS {
                     let mask = &rest[count];
-                    let (corner, size) = prototype_pixels(&image.grid, mask.place.area);
-                    let coefficients = &columns[mask.coefficients..][..image.coefficients.len()];
-                    logits.push(corner, size, coefficients);
+                    let (corner, size) = prototype_pixels(grid, mask.place.area);
+                    logits.push(corner, size, &columns[mask.coefficients..][..channels]);
                     count += 1;
                 }
-                logits.compute(&image.numbers, image.width);
+                logits.compute(&numbers, prototypes.width);
                 let (together, later) = rest.split_at(count);
-                dispatch(SetMasks { grid: &image.grid, masks: together, logits, bytes, scratch });
+                dispatch(SetMasks { grid, masks: together, logits, bytes, scratch });
                 rest = later;
             }
         }

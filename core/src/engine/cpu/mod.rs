@@ -39,14 +39,13 @@ use super::{
     Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Job, Method, Outcome,
     Params,
 };
-use crate::decoder::layout::Prototypes;
 use crate::decoder::{Layout, MAX_CLASSES};
 use crate::geometry::oriented::Rectangle;
 use by_class::ByClass;
 use decode::{CandidateDecoder, Found, ImageRules};
 use dispatch::dispatch;
-use host_tensors::{HostTensors, ImageTensors};
-use masks::{ImageMasks, MaskBuffers};
+use host_tensors::HostTensors;
+use masks::MaskBuffers;
 use merging::{Merged, Merging};
 use ranking::Ranking;
 use suppression::{EachClass, Suppression};
@@ -95,7 +94,7 @@ impl Engine for Cpu {
         self.groups.clear();
         self.survivors.clear();
         self.columns.clear();
-        self.masks.clear();
+        self.masks.begin(job);
         let mut host = HostTensors::new(tensors);
         host.map(layout)?;
         let plain = layout.plain(tensors);
@@ -118,14 +117,7 @@ impl Engine for Cpu {
             }
             let first = self.suppress_group(params);
             if !layout.columns.is_empty() {
-                self.add_columns(
-                    &host,
-                    layout,
-                    params,
-                    &images[group.clone()],
-                    group.start,
-                    first,
-                )?;
+                self.add_columns(&host, layout, group, first)?;
             }
             self.apply_limits(params, first);
         }
@@ -135,7 +127,7 @@ impl Engine for Cpu {
             detections: &self.survivors,
             columns: &self.columns,
             column_components: layout.column_components(),
-            mask_places: &self.masks.places,
+            mask_places: &self.masks.of_run.places,
             mask_bytes: &self.masks.bytes,
             anchors: layout.anchors(),
             device: DeviceWork::default(),
@@ -178,44 +170,26 @@ impl Cpu {
         self.survivors.clear();
     }
 
-    /// Adds the columns and the masks of a group's survivors. The first survivor is at `first`, and
-    /// the group's first image is `first_image`.
-    fn add_columns<'a>(
+    /// Adds the columns and the masks of the survivors of a group of `images`. The first survivor is at `first`.
+    fn add_columns(
         &mut self,
-        host: &HostTensors<'_, 'a>,
+        host: &HostTensors<'_, '_>,
         layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
-        first_image: usize,
+        images: Range<usize>,
         first: usize,
     ) -> Result<(), EngineError> {
-        self.masks.begin_group();
-        let image_masks =
-            |index: usize, tensors: &ImageTensors<'_, 'a>, prototypes: &Prototypes| {
-                let numbers = tensors.numbers(&prototypes.field);
-                ImageMasks::new(layout, prototypes, params, &images[index], numbers)
-            };
-        let mut current: Option<(usize, ImageTensors<'_, '_>, Option<ImageMasks<'_>>)> = None;
-        for survivor in &self.survivors[first..] {
-            let index = survivor.anchor as usize / layout.anchors();
-            // Usually consecutive survivors belong to one image, or all survivors do.
-            if current.as_ref().is_none_or(|(of, ..)| *of != index) {
-                let tensors = host.image(first_image + index)?;
-                let masks = layout.prototypes.as_ref().map(|of| image_masks(index, &tensors, of));
-                current = Some((index, tensors, masks));
-            }
-            let (_, tensors, masks) =
-                current.as_ref().expect("the image's tensors were just found");
-            let row = self.columns.len();
-            tensors.append_columns(layout, survivor, &mut self.columns);
-            if let Some(masks) = masks {
-                self.masks.add(index, masks, survivor, row);
+        let (survivors, first_number) = (&self.survivors[first..], self.columns.len());
+        let image = |survivor: &Detection| survivor.anchor as usize / layout.anchors();
+        // Usually consecutive survivors belong to one image, or all survivors do.
+        for of_image in survivors.chunk_by(|a, b| image(a) == image(b)) {
+            let tensors = host.image(images.start + image(&of_image[0]))?;
+            for survivor in of_image {
+                tensors.append_columns(layout, survivor, &mut self.columns);
             }
         }
         if let Some(prototypes) = &layout.prototypes {
-            self.masks.finish_group(&self.columns, |index| {
-                Ok(image_masks(index, &host.image(first_image + index)?, prototypes))
-            })?;
+            let columns = &self.columns[first_number..];
+            self.masks.add_group(layout, prototypes, host, images, survivors, columns)?;
         }
         Ok(())
     }
@@ -241,7 +215,7 @@ impl Cpu {
             return;
         }
         let width = self.columns.len().checked_div(self.survivors.len()).unwrap_or(0);
-        let places = &mut self.masks.places;
+        let places = &mut self.masks.of_run.places;
         let kept = self.limits.apply(
             params,
             &mut self.survivors[first..],

@@ -15,7 +15,7 @@ use super::places::{Placed, are_equal};
 use super::upload::{Cached, UploadStream};
 use crate::decoder::layout::{Layout, MAX_GROUPS, Prototypes};
 use crate::device::DriverError;
-use crate::engine::masks::{MaskGrid, MaskMemory};
+use crate::engine::masks::{MAX_MASK_WORDS, MaskGrid};
 
 /// Threads per block.
 pub const MASK_THREADS: u32 = 512;
@@ -129,7 +129,7 @@ impl MaskParams {
             channels: layout.columns[prototypes.column].components as u32,
             place: places.same,
             places: places.table,
-            limit: MaskMemory::LIMIT,
+            limit: MAX_MASK_WORDS,
             ..Self::default()
         };
         let mut anchors = 0;
@@ -156,6 +156,6 @@ mod tests {
     fn the_memory_for_masks_grows_up_to_their_limit() {
         assert_eq!([1, 3, 65_535].map(|groups| mask_capacity(0, groups)), [65_536, 32_768, 64]);
         assert_eq!([1, 64].map(|groups| mask_capacity(65_537, groups)), [131_072; 2]);
-        assert_eq!(mask_capacity(MaskMemory::LIMIT, 1), 1 << 23);
+        assert_eq!(mask_capacity(MAX_MASK_WORDS, 1), 1 << 23);
     }
 }

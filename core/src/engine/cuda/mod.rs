@@ -204,7 +204,7 @@ impl Cuda {
             detections: self.on.results.detections(),
             columns: self.on.results.columns(),
             column_components: self.on.results.column_components(),
-            mask_places: &self.on.mask_places,
+            mask_places: &self.on.masks.places,
             mask_bytes: self.on.results.masks(),
             anchors: self.on.anchors,
             device: work,

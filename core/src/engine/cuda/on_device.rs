@@ -26,7 +26,7 @@ use super::upload::{Cached, PriorTable, UploadStream};
 use crate::decoder::Field;
 use crate::device::{DeviceBuffer, DeviceError, DriverError, ForeignStream, Stream};
 use crate::engine::class_limits::ClassLimits;
-use crate::engine::masks::{MaskGrid, MaskMemory, MaskPlace, WORD_BYTES};
+use crate::engine::masks::{MaskPlaces, WORD_BYTES};
 use crate::engine::validate::greatest_group;
 use crate::engine::{
     Detection, DeviceWork, EngineError, GroupCounts, ImagePlace, Job, Params, ResultMemory, place,
@@ -41,10 +41,8 @@ pub(super) struct OnDevice {
     pub(super) groups: Vec<GroupCounts>,
     /// The number of anchors of an image in the last run.
     pub(super) anchors: usize,
-    /// The pixels of the masks of each image of the last run.
-    mask_grids: Vec<MaskGrid>,
-    /// The masks of the survivors of all groups of the last run.
-    pub(super) mask_places: Vec<MaskPlace>,
+    /// The masks of the last run.
+    pub(super) masks: MaskPlaces,
     pub(super) results: Results,
     /// The results of runs that are not waited for.
     device_results: Option<(ResultSize, DeviceBuffer)>,
@@ -84,8 +82,7 @@ impl OnDevice {
             graphs: Graphs::default(),
             groups: Vec::new(),
             anchors: 0,
-            mask_grids: Vec::new(),
-            mask_places: Vec::new(),
+            masks: MaskPlaces::default(),
             results: Results::new(device)?,
             device_results: None,
             enqueued: Enqueued::default(),
@@ -143,11 +140,9 @@ impl OnDevice {
             launch.layout = LayoutParams::new(&source, layout, params);
             launch.columns = ColumnParams::new(&source, layout);
         }
-        self.mask_grids.clear();
+        self.masks.begin(job);
         if let Some(prototypes) = &layout.prototypes {
-            let grids = images.iter().map(|place| MaskGrid::new(layout, prototypes, params, place));
-            self.mask_grids.extend(grids);
-            let places = uploads.places_of_masks.provide_masks(on, &self.mask_grids)?;
+            let places = uploads.places_of_masks.provide_masks(on, &self.masks.grids)?;
             launch.masks = MaskParams::new(&source, layout, prototypes, &places);
         }
         let precision = |of: Field| Precision::of(source.tensor(of.tensor).element);
@@ -165,7 +160,7 @@ impl OnDevice {
             merge: merging::kernels(params.method).1,
             column_components: layout.column_components() as u32,
             // `validate` has checked that the masks of all images have one kind of pixels.
-            masks: self.mask_grids.first().map(mask_kernel),
+            masks: self.masks.grids.first().map(mask_kernel),
             mask_words: 0,
         };
         Ok((config, launch))
@@ -195,7 +190,6 @@ impl OnDevice {
         config.capacity = greatest_anchors(job).min(CAPACITY_STEP);
         let greatest = greatest_candidates(job);
         self.graphs.expect_as_before(&mut config, greatest);
-        self.mask_places.clear();
         if config.masks.is_some() {
             config.mask_words = mask_capacity(0, config.groups);
         }
@@ -286,7 +280,7 @@ impl OnDevice {
         for (group, counts) in (0..).zip(&mut self.groups) {
             let (detections, columns) = self.results.survivors_mut(group);
             let of_group = counts.first_mask..counts.first_mask + counts.survivors;
-            let places = self.mask_places.get_mut(of_group).unwrap_or_default();
+            let places = self.masks.places.get_mut(of_group).unwrap_or_default();
             counts.survivors = self.limits.apply(params, detections, columns, places);
         }
     }
@@ -295,23 +289,14 @@ impl OnDevice {
     /// Returns the greatest number of mask words in a group; masks are valid if the memory had room
     /// for that many, i.e. if it is at most `held`.
     fn place_masks(&mut self, images: &[ImagePlace], held: u32, work: &mut DeviceWork) -> u32 {
-        self.mask_places.clear();
+        self.masks.places.clear();
         let (mut most, mut written) = (0, 0);
         let groups = self.groups.iter_mut().zip(place::image_groups(images));
         for (group, (counts, images)) in (0..).zip(groups) {
-            let grids = &self.mask_grids[images];
-            counts.first_mask = self.mask_places.len();
+            counts.first_mask = self.masks.places.len();
             let survivors = &self.results.detections()[counts.first..][..counts.survivors];
-            let (mut memory, mut words) = (MaskMemory::default(), 0);
             let first = self.results.first_mask_byte(group);
-            self.mask_places.extend(survivors.iter().map(|survivor| {
-                let grid = &grids[survivor.anchor as usize / self.anchors];
-                let place = memory.place(grid.area(survivor), first);
-                words += place.area.words();
-                place
-            }));
-            // At most `MaskMemory::LIMIT`.
-            let words = words as u32;
+            let words = self.masks.add_group(images, self.anchors, survivors, first);
             most = most.max(words);
             written += words.min(held);
         }

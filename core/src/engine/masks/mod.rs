@@ -3,10 +3,13 @@
 //!
 //! In: the areas of survivors in the order of their ranks. Out: [`Masks`]. Each engine computes the
 //! bits. All engines share the rules for a mask's pixels ([`MaskGrid`]) and for the number of masks
-//! ([`MaskLimit`]).
+//! ([`MaskPlaces`]).
 
 mod grid;
 
+use std::ops::Range;
+
+use super::{Detection, Job};
 pub(super) use grid::{FrameSamples, MaskGrid, Sample};
 
 /// The greatest number of columns, or rows, of prototypes.
@@ -20,6 +23,8 @@ pub(super) const WORD_BYTES: u64 = 4;
 
 /// The greatest number of mask bytes per group of images.
 pub const MAX_MASK_BYTES: u64 = 32 << 20;
+
+pub(super) const MAX_MASK_WORDS: u32 = (MAX_MASK_BYTES / WORD_BYTES) as u32;
 
 /// The mask of a survivor. Bits are in rows, each padded to whole bytes, with the most significant
 /// bit first. The mask only covers the survivor's box.
@@ -96,23 +101,62 @@ impl MaskArea {
     }
 }
 
+/// The pixels and the places of the masks of a run.
+#[derive(Debug, Default)]
+pub(super) struct MaskPlaces {
+    /// The pixels of the masks of each image; empty if the model has no masks.
+    pub grids: Vec<MaskGrid>,
+    /// The masks of the survivors of all groups.
+    pub places: Vec<MaskPlace>,
+}
+
+impl MaskPlaces {
+    /// Begins a run.
+    pub fn begin(&mut self, Job { layout, params, images, .. }: Job<'_>) {
+        self.grids.clear();
+        self.places.clear();
+        if let Some(prototypes) = &layout.prototypes {
+            let grid = |place| MaskGrid::new(layout, prototypes, params, place);
+            self.grids.extend(images.iter().map(grid));
+        }
+    }
+
+    /// Adds the places of the masks of all survivors of a group of `images` with `anchors` anchors each. Returns the number
+    /// of words of all masks, the first of which begins at byte `first`.
+    pub fn add_group(
+        &mut self,
+        images: Range<usize>,
+        anchors: usize,
+        survivors: &[Detection],
+        first: usize,
+    ) -> u32 {
+        let (mut memory, mut words) = (MaskMemory::default(), 0);
+        let grids = &self.grids[images];
+        self.places.extend(survivors.iter().map(|survivor| {
+            let grid = &grids[survivor.anchor as usize / anchors];
+            let place = memory.place(grid.area(survivor), first);
+            words += place.area.words();
+            place
+        }));
+        // At most `MAX_MASK_WORDS`.
+        words as u32
+    }
+}
+
 /// The memory for the masks of a group. Each mask begins at a word. The first survivor whose mask
 /// would exceed [`MAX_MASK_BYTES`], and all survivors after it, have no mask.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct MaskMemory {
+struct MaskMemory {
     /// The number of words in all masks so far, including masks that exceed the limit.
     used: u64,
 }
 
 impl MaskMemory {
-    /// The greatest number of words.
-    pub(crate) const LIMIT: u32 = (MAX_MASK_BYTES / WORD_BYTES) as u32;
-
     /// The place of the mask of the next survivor. `first` is the index of the group's first byte.
-    pub fn place(&mut self, area: MaskArea, first: usize) -> MaskPlace {
+    fn place(&mut self, area: MaskArea, first: usize) -> MaskPlace {
         let before = self.used;
         self.used = before.saturating_add(area.words());
-        if self.used <= u64::from(Self::LIMIT) {
+        if self.used <= u64::from(MAX_MASK_WORDS) {
             MaskPlace { area, first: first + (before * WORD_BYTES) as usize }
         } else {
             MaskPlace { area: MaskArea::default(), first }

@@ -11,14 +11,14 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::formula::{self, Prior};
-use super::masks::{MaskGrid, MaskMemory, WORD_BYTES};
+use super::masks::{MaskGrid, MaskPlaces, WORD_BYTES};
 use super::pair_rules::{adaptive_threshold, are_near};
 use super::params::cap;
 use super::place::{DecodePlace, image_groups};
 use super::validate::validate;
 use super::{
-    Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Job, MAX_ANGLE,
-    MAX_BOX_SIDE, MaskPlace, Method, Outcome, Params,
+    Detection, DeviceWork, Engine, EngineError, GroupCounts, Job, MAX_ANGLE, MAX_BOX_SIDE,
+    MaskPlace, Method, Outcome, Params,
 };
 use crate::decoder::layout::{Combination, Field, Group, Prototypes};
 use crate::geometry::oriented::{self, Rectangle};
@@ -32,7 +32,7 @@ pub struct Reference {
     groups: Vec<GroupCounts>,
     survivors: Vec<Detection>,
     columns: Vec<f32>,
-    mask_places: Vec<MaskPlace>,
+    masks: MaskPlaces,
     mask_bytes: Vec<u8>,
 }
 
@@ -47,7 +47,7 @@ impl Engine for Reference {
         self.groups.clear();
         self.survivors.clear();
         self.columns.clear();
-        self.mask_places.clear();
+        self.masks.begin(job);
         self.mask_bytes.clear();
         for group in image_groups(images) {
             self.run_group(job, group)?;
@@ -58,7 +58,7 @@ impl Engine for Reference {
             detections: &self.survivors,
             columns: &self.columns,
             column_components: layout.column_components(),
-            mask_places: &self.mask_places,
+            mask_places: &self.masks.places,
             mask_bytes: &self.mask_bytes,
             anchors: layout.anchors(),
             device: DeviceWork::default(),
@@ -111,16 +111,14 @@ impl Reference {
             }
         }
         if let Some(prototypes) = &layout.prototypes {
-            let (mut memory, first_byte) = (MaskMemory::default(), self.mask_bytes.len());
-            for survivor in &found {
-                let image = image_of(survivor);
-                let grid = MaskGrid::new(layout, prototypes, params, image.place);
-                let place = memory.place(grid.area(survivor), first_byte);
-                self.mask_places.push(place);
-                self.add_mask(prototypes, &grid, place, image, survivor);
+            let first_byte = self.mask_bytes.len();
+            let words = self.masks.add_group(group, layout.anchors(), &found, first_byte);
+            self.mask_bytes.resize(first_byte + words as usize * WORD_BYTES as usize, 0);
+            let places = self.masks.places.split_off(first);
+            for (survivor, &place) in found.iter().zip(&places) {
+                self.add_mask(prototypes, place, image_of(survivor), survivor);
             }
-            let places = self.mask_places.split_off(first);
-            self.mask_places.extend(kept.iter().map(|&index| places[index]));
+            self.masks.places.extend(kept.iter().map(|&index| places[index]));
         }
         self.survivors.extend(kept.iter().map(|&index| found[index]));
         Ok(())
@@ -130,16 +128,11 @@ impl Reference {
     fn add_mask(
         &mut self,
         prototypes: &Prototypes,
-        grid: &MaskGrid,
         place: MaskPlace,
         image: &Image<'_>,
         survivor: &Detection,
     ) {
-        if place.area.bytes() == 0 {
-            return;
-        }
-        let words = place.area.words() as usize;
-        self.mask_bytes.resize(place.first + words * WORD_BYTES as usize, 0);
+        let grid = &self.masks.grids[image.index];
         let logit = |[column, row]: [u32; 2]| {
             let pixel = row as usize * prototypes.width + column as usize;
             let coefficients = image.row(prototypes.column, survivor).enumerate();
@@ -170,7 +163,6 @@ struct Image<'a> {
     index: usize,
     /// The number of anchors in the group's earlier images.
     first_anchor: usize,
-    place: &'a ImagePlace,
     decode_place: DecodePlace,
 }
 
@@ -182,9 +174,9 @@ impl<'a> Image<'a> {
         for tensor in layout.tensors() {
             elements[tensor] = Some(HostImages::new(&tensors[tensor])?.holding(index)?);
         }
-        let (first_anchor, place) = ((index - first) * layout.anchors(), &images[index]);
-        let decode_place = place.decode_place(layout, params);
-        Ok(Self { job, elements, index, first_anchor, place, decode_place })
+        let first_anchor = (index - first) * layout.anchors();
+        let decode_place = images[index].decode_place(layout, params);
+        Ok(Self { job, elements, index, first_anchor, decode_place })
     }
 
     /// The number of a component of an anchor.
