@@ -290,7 +290,7 @@ impl BoxNms {
             true => {
                 let (corners, _) = numbers.as_chunks();
                 let boxes = Boxes { corners, scores, classes, rows: &[] };
-                self.cpu.suppress_boxes(&boxes, &self.params)
+                self.cpu.suppress_boxes(&boxes, &self.params).0
             }
             false => {
                 lay_out(&mut self.layout, input, count);
@@ -313,7 +313,6 @@ impl BoxNms {
             }
         };
         self.kept.clear();
-        let survivors = survivors.iter().map(|survivor| (survivor, ()));
         self.host.in_order(survivors, f32::NEG_INFINITY, |kept, _| self.kept.push(kept.index));
         if self.max_detections != 0 {
             self.kept.truncate(self.max_detections);

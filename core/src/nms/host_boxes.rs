@@ -114,21 +114,21 @@ impl HostBoxes {
         self.indices.get(anchor as usize).copied().unwrap_or(anchor)
     }
 
-    /// Calls `add` with the survivors of an engine, and with the boxes that it did not take whose scores are at least
-    /// `least`, best first.
-    pub fn in_order<'s, T>(
+    /// Calls `add` with the survivors of an engine, each with its position, and with the boxes that it did not take whose
+    /// scores are at least `least`, best first.
+    pub fn in_order(
         &self,
-        survivors: impl Iterator<Item = (&'s Detection, T)>,
+        survivors: &[Detection],
         least: f32,
-        mut add: impl FnMut(Ranked, Option<(&'s Detection, T)>),
+        mut add: impl FnMut(Ranked, Option<usize>),
     ) {
         let mut rest = self.always_kept.iter().filter(|it| it.score >= least).peekable();
-        for (survivor, of) in survivors {
+        for (position, survivor) in survivors.iter().enumerate() {
             let ranked = Ranked { score: survivor.score, index: self.index(survivor.anchor) };
             while let Some(other) = rest.next_if(|it| it.outranks(&ranked)) {
                 add(*other, None);
             }
-            add(ranked, Some((survivor, of)));
+            add(ranked, Some(position));
         }
         rest.for_each(|other| add(*other, None));
     }

@@ -7,7 +7,7 @@
 
 use super::box_input::BoxInput;
 use super::boxes::{BoxNms, lay_out};
-use super::host_boxes::{HostBoxes, HostNumbers, Ranked};
+use super::host_boxes::{HostBoxes, HostNumbers};
 use super::{Detection, NmsError};
 use crate::engine::Boxes;
 use crate::tensor::TensorView;
@@ -115,10 +115,23 @@ impl BoxNms {
         result.truncate(0);
         let unchanged =
             |index: usize| [0, 1, 2, 3].map(|number| input_boxes.0.to_f32(index * 4 + number));
-        let add = |kept: Ranked, survivor: Option<(&Detection, &[u32])>| {
+        // Candidates below the threshold are the last ones in descending rank. A limit of 0
+        // candidates would mean no limit.
+        let least = self.score_threshold;
+        params.max_candidates = scores.iter().filter(|&&score| score >= least).count();
+        let (mut corners, _) = numbers.as_chunks();
+        if params.max_candidates == 0 {
+            corners = &[];
+        }
+        let boxes = Boxes { corners, scores, classes, rows };
+        let (survivors, merged) = cpu.suppress_boxes(&boxes, &params);
+        host.in_order(survivors, least, |kept, survivor| {
             let index = kept.index as usize;
             let (corners, merged) = match survivor {
-                Some((&Detection { x1, y1, x2, y2, .. }, merged)) => ([x1, y1, x2, y2], merged),
+                Some(of) => {
+                    let Detection { x1, y1, x2, y2, .. } = survivors[of];
+                    ([x1, y1, x2, y2], merged.members(of))
+                }
                 None => (unchanged(index), &[][..]),
             };
             result.boxes.push(corners);
@@ -127,22 +140,7 @@ impl BoxNms {
             result.classes.extend(input_classes.as_ref().map(|it| it.integer(index)));
             result.merged.extend(merged.iter().map(|&anchor| host.index(anchor)));
             result.merged_ends.push(result.merged.len());
-        };
-
-        // Candidates below the threshold are the last ones in descending rank. A limit of 0
-        // candidates would mean no limit.
-        let least = self.score_threshold;
-        params.max_candidates = scores.iter().filter(|&&score| score >= least).count();
-        let (corners, _) = numbers.as_chunks();
-        let boxes = Boxes { corners, scores, classes, rows };
-        if params.max_candidates == 0 {
-            host.in_order(std::iter::empty(), least, add);
-        } else if params.method.only_suppresses() {
-            let survivors = cpu.suppress_boxes(&boxes, &params).iter();
-            host.in_order(survivors.map(|survivor| (survivor, &[][..])), least, add);
-        } else {
-            host.in_order(cpu.merge_boxes(&boxes, &params).survivors(), least, add);
-        }
+        });
         if self.max_detections != 0 {
             self.merged.truncate(self.max_detections);
         }

@@ -18,6 +18,7 @@ use half::slice::HalfFloatSliceExt;
 
 use super::dispatch::{Work, dispatch};
 use super::host_tensors::Numbers;
+use crate::decoder::Field;
 use crate::tensor::{Element, Quantization, with_elements};
 
 /// The number of pixels whose sums one instruction adds to.
@@ -104,8 +105,9 @@ impl MaskLogits {
 
     /// Computes the logits. Rows of prototypes have `width` pixels.
     pub fn compute(&mut self, numbers: &Numbers<'_>, width: usize) {
-        with_elements!(numbers.elements, elements => {
-            dispatch((self, &Source::new(elements, numbers, width)));
+        let Numbers { elements, field, quantization } = *numbers;
+        with_elements!(elements, elements => {
+            dispatch((self, &Source { elements, field, quantization, width }));
         });
     }
 }
@@ -242,7 +244,10 @@ fn add_channels_to<const N: usize>(
 trait Stored: Element {
     /// Copies elements in single precision. Both slices have equal lengths, multiples of [`LANES`]
     /// except at the end of the memory.
-    fn copy(from: &[Self], to: &mut [f32]);
+    #[inline(always)]
+    fn copy(from: &[Self], to: &mut [f32]) {
+        from.iter().zip(to).for_each(|(from, to)| *to = from.to_f32());
+    }
 }
 
 impl Stored for f32 {
@@ -263,59 +268,37 @@ impl Stored for f16 {
     }
 }
 
-macro_rules! stored {
-    ($element:ty) => {
-        impl Stored for $element {
-            #[inline(always)]
-            fn copy(from: &[Self], to: &mut [f32]) {
-                from.iter().zip(to).for_each(|(&from, to)| *to = from as f32);
-            }
-        }
-    };
-}
-stored!(i8);
-stored!(u8);
-stored!(i32);
-stored!(i64);
+impl Stored for i8 {}
+impl Stored for u8 {}
+impl Stored for i32 {}
+impl Stored for i64 {}
 
 /// The prototypes of an image.
 struct Source<'a, T> {
     elements: &'a [T],
+    field: Field,
     quantization: Option<Quantization>,
-    offset: usize,
-    pixel_stride: usize,
-    channel_stride: usize,
     /// The number of pixels in a row.
     width: usize,
 }
 
-impl<'a, T: Stored> Source<'a, T> {
-    fn new(elements: &'a [T], numbers: &Numbers<'_>, width: usize) -> Self {
-        Self {
-            elements,
-            quantization: numbers.quantization,
-            offset: numbers.field.offset,
-            pixel_stride: numbers.field.anchor_stride,
-            channel_stride: numbers.field.component_stride,
-            width,
-        }
-    }
-
+impl<T: Stored> Source<'_, T> {
     /// Copies a span of columns of row `y`. `to` has `stride` numbers per channel.
     #[inline(always)]
     fn copy(&self, y: usize, span: Range<usize>, channels: usize, to: &mut [f32], stride: usize) {
-        let pixel = self.offset + (y * self.width + span.start) * self.pixel_stride;
+        let pixel = self.field.index(y * self.width + span.start, 0);
+        let stride_of_pixels = self.field.anchor_stride;
         for (channel, to) in to.chunks_mut(stride).take(channels).enumerate() {
-            let from = &self.elements[pixel + channel * self.channel_stride..];
+            let from = &self.elements[pixel + channel * self.field.component_stride..];
             let mut count = span.len();
-            if self.pixel_stride == 1 {
+            if stride_of_pixels == 1 {
                 // Whole blocks, where the memory has them.
                 let padded = count.next_multiple_of(LANES);
                 count = if padded <= from.len() { padded } else { count };
                 T::copy(&from[..count], &mut to[..count]);
             } else {
                 for (column, to) in to[..count].iter_mut().enumerate() {
-                    *to = from[column * self.pixel_stride].to_f32();
+                    *to = from[column * stride_of_pixels].to_f32();
                 }
             }
             if let Some(quantization) = self.quantization {
@@ -328,7 +311,6 @@ impl<'a, T: Stored> Source<'a, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoder::Field;
     use crate::tensor::Elements;
 
     const CHANNELS: usize = 5;
@@ -398,7 +380,7 @@ mod tests {
             check(&numbers, width, &wanted, &logits);
             if let Elements::F32(elements) = elements {
                 logits.logits.fill(f32::NAN);
-                (&mut logits, &Source::new(elements, &numbers, width)).run();
+                (&mut logits, &Source { elements, field, quantization, width }).run();
                 check(&numbers, width, &wanted, &logits);
             }
         }

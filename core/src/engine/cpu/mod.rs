@@ -138,23 +138,13 @@ impl Engine for Cpu {
 impl Cpu {
     pub(super) const NAME: &'static str = "cpu";
 
-    /// The survivors of upright boxes that need no decoding, in descending rank. The rules apply
-    /// from ordering on. [`Detection::anchor`] is the index of the box.
-    pub(crate) fn suppress_boxes(&mut self, boxes: &Boxes<'_>, params: &Params) -> &[Detection] {
-        self.take_boxes(boxes);
-        self.suppress_group(params);
-        &self.survivors
-    }
-
-    /// The survivors of [`suppress_boxes`](Self::suppress_boxes), each with the indices of the
-    /// boxes that were merged into it. The method is one that changes boxes or scores.
-    pub(crate) fn merge_boxes(&mut self, boxes: &Boxes<'_>, params: &Params) -> &Merged {
-        self.take_boxes(boxes);
-        self.merge(params)
-    }
-
-    /// Makes candidates of upright boxes.
-    fn take_boxes(&mut self, boxes: &Boxes<'_>) {
+    /// The survivors of upright boxes that need no decoding, in descending rank, and the boxes that were
+    /// merged into them. The rules apply from ordering on. [`Detection::anchor`] is the index of the box.
+    pub(crate) fn suppress_boxes(
+        &mut self,
+        boxes: &Boxes<'_>,
+        params: &Params,
+    ) -> (&[Detection], &Merged) {
         let Boxes { corners, scores, classes, rows } = *boxes;
         let CandidateDecoder { found, classes: class_count, is_oriented, .. } = &mut self.decoder;
         found.clear();
@@ -166,8 +156,10 @@ impl Cpu {
         let all = corners.iter().zip(scores).enumerate();
         found.candidates.extend(all.map(|(index, numbers)| candidate(index, numbers)));
         found.rows.extend_from_slice(rows);
-        self.groups.clear();
         self.survivors.clear();
+        self.merging.merged.clear();
+        self.suppress(params);
+        (&self.survivors, &self.merging.merged)
     }
 
     /// Adds the columns and the masks of the survivors of a group of `images`. The first survivor is at `first`.
@@ -229,7 +221,7 @@ impl Cpu {
     }
 
     /// Adds the survivors of a method that changes boxes or scores, or decides by a column.
-    fn merge(&mut self, params: &Params) -> &Merged {
+    fn merge(&mut self, params: &Params) {
         let Self { decoder, ranking, survivors, merging, .. } = self;
         let compares_classes = compares_classes(decoder, params);
         let candidates = &decoder.found.candidates[..];
@@ -239,8 +231,7 @@ impl Cpu {
         let ranked = merging::Ranked { candidates, keys, compares_classes, rows, components };
         let merged = merging.run(&ranked, params);
         merged.truncate(cap(params.survivors_to_find()));
-        survivors.extend(merged.survivors().map(|(detection, _)| detection));
-        merged
+        survivors.extend(merged.detections());
     }
 
     fn suppress(&mut self, params: &Params) {

@@ -36,7 +36,7 @@ pub(super) struct Merging {
     fusion: Fusion,
     rescoring: Rescoring,
     matrix: matrix::Grid,
-    merged: Merged,
+    pub merged: Merged,
 }
 
 /// The ranked candidates of a group.
@@ -106,12 +106,24 @@ impl Part<'_> {
 }
 
 impl Merged {
-    /// The survivors in the order of their final ranks, each with the anchors of the candidates
-    /// that were merged into it.
-    pub fn survivors(&self) -> impl ExactSizeIterator<Item = (&Detection, &[u32])> {
-        self.survivors.iter().map(|Survivor { detection, members: [first, end], .. }| {
-            (detection, &self.members[*first as usize..*end as usize])
-        })
+    pub fn clear(&mut self) {
+        self.survivors.clear();
+        self.members.clear();
+    }
+
+    /// The survivors in the order of their final ranks.
+    pub fn detections(&self) -> impl Iterator<Item = Detection> {
+        self.survivors.iter().map(|survivor| survivor.detection)
+    }
+
+    /// The anchors of the candidates that were merged into the survivor with this index.
+    pub fn members(&self, index: usize) -> &[u32] {
+        match self.survivors.get(index) {
+            Some(&Survivor { members: [first, end], .. }) => {
+                &self.members[first as usize..end as usize]
+            }
+            None => &[],
+        }
     }
 
     /// Keeps the `count` survivors of the highest final ranks.
@@ -145,8 +157,7 @@ impl Merged {
 impl Merging {
     /// The survivors of a method that changes boxes or scores, or decides by a column.
     pub fn run(&mut self, ranked: &Ranked<'_>, params: &Params) -> &mut Merged {
-        self.merged.survivors.clear();
-        self.merged.members.clear();
+        self.merged.clear();
         let part = |key: &u64| match ranked.compares_classes {
             true => ranked.candidates[ranking::index(*key)].class as usize,
             false => 0,
