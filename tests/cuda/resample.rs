@@ -22,7 +22,7 @@ use crate::support::emulated::Emulated;
 use crate::support::engines;
 use crate::support::pipeline;
 
-fn resample_module(device: &Arc<Device>) -> Module {
+fn resample_module(device: &Arc<Device>) -> Arc<Module> {
     Module::load(device, RESAMPLE.ptx()).unwrap()
 }
 

@@ -12,27 +12,24 @@ use cudarc::driver::sys;
 use super::{Device, DriverError, Stream};
 
 /// PTX or machine code that is loaded on a GPU. It is unloaded when the module and all of its kernels have been dropped.
-#[derive(Clone, Debug)]
-pub struct Module(Arc<Loaded>);
-
 #[derive(Debug)]
-struct Loaded {
+pub struct Module {
     device: Arc<Device>,
     handle: sys::CUmodule,
 }
 
 // SAFETY: a module can be used on any thread on which its context is current, and every method makes the context
 // current.
-unsafe impl Send for Loaded {}
+unsafe impl Send for Module {}
 // SAFETY: a handle is immutable, and the driver's functions are thread-safe.
-unsafe impl Sync for Loaded {}
+unsafe impl Sync for Module {}
 
 impl Module {
     /// Loads `ptx`. The driver compiles it for the GPU.
     ///
     /// # Errors
     /// If the text is not PTX, or if the driver cannot compile or load it.
-    pub fn load(device: &Arc<Device>, ptx: &CStr) -> Result<Self, DriverError> {
+    pub fn load(device: &Arc<Device>, ptx: &CStr) -> Result<Arc<Self>, DriverError> {
         // The driver also accepts machine code, whose length is stated in its headers. If a string merely starts
         // like machine code, the driver would read past the end of the string.
         let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
@@ -50,29 +47,32 @@ impl Module {
     ///
     /// # Safety
     /// PTX must have a terminating zero, and machine code must be complete.
-    pub(crate) unsafe fn of_image(device: &Arc<Device>, image: &[u8]) -> Result<Self, DriverError> {
+    pub(crate) unsafe fn of_image(
+        device: &Arc<Device>,
+        image: &[u8],
+    ) -> Result<Arc<Self>, DriverError> {
         let mut handle = null_mut();
         // SAFETY: `handle` is valid for writes; the caller guarantees the image. `drop` unloads the module.
         unsafe { device.enter()?.cuModuleLoadData(&mut handle, image.as_ptr().cast()) }?;
-        Ok(Self(Arc::new(Loaded { device: device.clone(), handle })))
+        Ok(Arc::new(Self { device: device.clone(), handle }))
     }
 
     /// Returns the kernel with this name.
     ///
     /// # Errors
     /// If the module has no such kernel.
-    pub fn kernel(&self, name: &CStr) -> Result<Kernel, DriverError> {
+    pub fn kernel(self: &Arc<Self>, name: &CStr) -> Result<Kernel, DriverError> {
         let mut function = null_mut();
         // SAFETY: `function` is valid for writes, the module is loaded, and the name is a C string.
         unsafe {
-            let driver = self.0.device.enter()?;
-            driver.cuModuleGetFunction(&mut function, self.0.handle, name.as_ptr())?;
+            let driver = self.device.enter()?;
+            driver.cuModuleGetFunction(&mut function, self.handle, name.as_ptr())?;
         }
         Ok(Kernel { module: self.clone(), function })
     }
 }
 
-impl Drop for Loaded {
+impl Drop for Module {
     fn drop(&mut self) {
         if let Ok(driver) = self.device.enter() {
             // SAFETY: the module was loaded in this context, and is unloaded once. `Kernel::launch` requires that
@@ -85,7 +85,7 @@ impl Drop for Loaded {
 /// A kernel of a [`Module`].
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    module: Module,
+    module: Arc<Module>,
     function: sys::CUfunction,
 }
 
@@ -97,7 +97,7 @@ unsafe impl Sync for Kernel {}
 
 impl Kernel {
     /// The module that has the kernel.
-    pub(crate) fn module(&self) -> &Module {
+    pub(crate) fn module(&self) -> &Arc<Module> {
         &self.module
     }
 
@@ -145,7 +145,7 @@ impl Kernel {
         block: [u32; 3],
         params: &mut [*mut c_void],
     ) -> Result<(), DriverError> {
-        let driver = self.module.0.device.enter()?;
+        let driver = self.module.device.enter()?;
         // SAFETY: the function belongs to a loaded module. The caller guarantees the parameters and the kernel's
         // accesses.
         unsafe { stream.launch(&driver, &self.node(grid, block, params)) }

@@ -94,9 +94,8 @@ impl Stream {
     /// # Errors
     /// If the call fails.
     pub fn zero(&self, buffer: &DeviceBuffer) -> Result<(), DriverError> {
-        let driver = self.device.enter()?;
         // SAFETY: the buffer has `buffer.len()` bytes, and freeing it waits for this work.
-        unsafe { driver.cuMemsetD8Async(buffer.address(), 0, buffer.len(), self.handle) }
+        unsafe { self.write_zeros(buffer.address(), buffer.len()) }
     }
 
     /// Copies the first `len` bytes of `from` to `to`, asynchronously, in stream order. If a byte of `from` is

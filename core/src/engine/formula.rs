@@ -101,20 +101,10 @@ pub(super) fn pairs(
     rejected
 }
 
-/// Objectness in the form that enters the score.
+/// The activation of a number that has no other numbers beside it: objectness, in the form that enters the score, or the
+/// visibility of a point.
 #[inline(always)]
-pub(super) fn objectness(rule: &ScoreRule, stored: f32) -> f32 {
-    single(rule.activation, stored)
-}
-
-/// The visibility of a point.
-pub(super) fn visibility(rule: &PointRule, stored: f32) -> f32 {
-    single(rule.visibility, stored)
-}
-
-/// The activation of a number that has no other numbers beside it.
-#[inline(always)]
-fn single(activation: Activation, stored: f32) -> f32 {
+pub(super) fn activated(activation: Activation, stored: f32) -> f32 {
     match activation {
         Activation::Sigmoid => sigmoid(stored),
         Activation::None | Activation::Softmax => stored,

@@ -89,12 +89,17 @@ impl HostBoxes {
         if let Some(groups) = groups {
             number_groups(&groups, &mut self.classes, &mut self.group_numbers)?;
         }
-        let width = input.numbers();
-        let mut others = 0;
-        for (index, numbers) in self.numbers.chunks_exact(width).enumerate() {
+        let all = self.numbers.chunks_exact(input.numbers()).zip(&self.scores);
+        for (index, (numbers, &score)) in (0..).zip(all) {
             match kind(numbers) {
-                Kind::Regular => {}
-                Kind::NeverOverlaps => others += 1,
+                Kind::Regular if self.always_kept.is_empty() => {}
+                Kind::Regular => self.indices.push(index),
+                Kind::NeverOverlaps => {
+                    if self.always_kept.is_empty() {
+                        self.indices.extend(0..index);
+                    }
+                    self.always_kept.push(Ranked { score, index });
+                }
                 Kind::Unsupported(expected) => {
                     return Err(NmsError::BoxInput {
                         expected: expected.to_owned(),
@@ -103,8 +108,14 @@ impl HostBoxes {
                 }
             }
         }
-        if others > 0 {
-            self.take_out(width);
+        if !self.always_kept.is_empty() {
+            let Self { numbers, scores, classes, rows, indices, always_kept, .. } = self;
+            let count = scores.len();
+            keep(numbers, count, indices);
+            keep(scores, count, indices);
+            keep(classes, count, indices);
+            keep(rows, count, indices);
+            always_kept.sort_unstable_by(Ranked::order);
         }
         Ok(())
     }
@@ -132,35 +143,16 @@ impl HostBoxes {
         }
         rest.for_each(|other| add(*other, None));
     }
+}
 
-    /// Moves the boxes that overlap no other from the arrays to `always_kept`.
-    fn take_out(&mut self, width: usize) {
-        let mut regular = 0;
-        let components = self.rows.len() / self.scores.len();
-        for index in 0..self.scores.len() {
-            let numbers = index * width..(index + 1) * width;
-            let score = self.scores[index];
-            match kind(&self.numbers[numbers.clone()]) {
-                Kind::Regular => {
-                    self.numbers.copy_within(numbers, regular * width);
-                    self.scores[regular] = score;
-                    if !self.classes.is_empty() {
-                        self.classes[regular] = self.classes[index];
-                    }
-                    let row = index * components..(index + 1) * components;
-                    self.rows.copy_within(row, regular * components);
-                    self.indices.push(index as u32);
-                    regular += 1;
-                }
-                _ => self.always_kept.push(Ranked { score, index: index as u32 }),
-            }
-        }
-        self.numbers.truncate(regular * width);
-        self.scores.truncate(regular);
-        self.rows.truncate(regular * components);
-        self.classes.truncate(regular);
-        self.always_kept.sort_unstable_by(Ranked::order);
+/// Keeps the numbers of the boxes with these indices, which ascend, of `count` boxes with as many numbers each.
+fn keep<T: Copy>(numbers: &mut Vec<T>, count: usize, indices: &[u32]) {
+    let width = numbers.len() / count;
+    for (to, &from) in indices.iter().enumerate() {
+        let from = from as usize * width;
+        numbers.copy_within(from..from + width, to * width);
     }
+    numbers.truncate(indices.len() * width);
 }
 
 /// Fills `classes` with a number from 0 for each group.

@@ -233,7 +233,7 @@ impl GroupDecoder<'_> {
             found.rejected += 1;
             return None;
         }
-        let objectness = formula::objectness(rule, stored);
+        let objectness = formula::activated(rule.activation, stored);
         let is_below = rule.combination == Combination::Product && objectness < lowest;
         (!is_below).then_some(objectness)
     }

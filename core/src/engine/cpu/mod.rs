@@ -36,8 +36,7 @@ use super::params::cap;
 use super::place::image_groups;
 use super::validate::validate;
 use super::{
-    Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Job, Method, Outcome,
-    Params,
+    Detection, DeviceWork, Engine, EngineError, GroupCounts, Job, Method, Outcome, Params,
 };
 use crate::decoder::{Layout, MAX_CLASSES};
 use crate::geometry::oriented::Rectangle;
@@ -102,7 +101,10 @@ impl Engine for Cpu {
         for group in image_groups(images) {
             self.decoder.found.clear();
             for image in group.clone() {
-                let rules = image_rules(layout, params, images, &group, image);
+                let place = images[image].decode_place(layout, params);
+                // `validate` has checked that a group's anchors fit in 32 bits.
+                let first_anchor = ((image - group.start) * layout.anchors()) as u32;
+                let rules = ImageRules { params, place, first_anchor };
                 let (tensors, first) = (host.image(image)?, self.decoder.found.candidates.len());
                 match &plain {
                     Some(plain) => self.decoder.decode_plain(plain, &rules, &tensors),
@@ -266,20 +268,6 @@ impl Cpu {
     }
 }
 
-/// The rules for the image with this index. The image is in `group`.
-fn image_rules<'a>(
-    layout: &Layout,
-    params: &'a Params,
-    images: &[ImagePlace],
-    group: &Range<usize>,
-    image: usize,
-) -> ImageRules<'a> {
-    let place = images[image].decode_place(layout, params);
-    // `validate` has checked that a group's anchors fit in 32 bits.
-    let first_anchor = ((image - group.start) * layout.anchors()) as u32;
-    ImageRules { params, place, first_anchor }
-}
-
 /// Returns true if classes must be compared. A single class needs no comparison.
 fn compares_classes(decoder: &CandidateDecoder, params: &Params) -> bool {
     !params.class_agnostic && decoder.classes > 1
@@ -291,6 +279,7 @@ mod tests {
     use super::dispatch::Work;
     use super::*;
     use crate::decoder;
+    use crate::engine::ImagePlace;
     use crate::tensor::TensorView;
 
     /// On a processor with AVX2, no other test runs the portable code.

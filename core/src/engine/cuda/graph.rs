@@ -245,13 +245,14 @@ impl Graph {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::interface::{Precision, SortLimits};
+    use super::super::interface::SortLimits;
     use super::super::mask_params::{FRAME_MASKS, PROTOTYPE_MASKS};
     use super::super::merging;
     use super::super::results::{ResultSize, Results};
     use super::*;
     use crate::device::PinnedBuffer;
     use crate::engine::{Detection, Method};
+    use crate::tensor::ElementType;
 
     const SQUARES: u32 = 60;
 
@@ -275,7 +276,7 @@ mod tests {
                 capacity,
                 groups,
                 sort: SortLimits::DEFAULT,
-                decode: DecodeKernel::Plain([Precision::F32; 2]),
+                decode: DecodeKernel::Plain([ElementType::F32; 2]),
                 multi_label: false,
                 merge: &[],
                 column_components: 0,
@@ -329,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_files_have_the_kernels_of_all_graphs_and_no_others() {
-        use Precision::{F16, F32};
+        use ElementType::{F16, F32};
         let plain = [[F32, F32], [F32, F16], [F16, F32], [F16, F16]].map(DecodeKernel::Plain);
         let decode = plain.into_iter().chain([DecodeKernel::Layout, DecodeKernel::Oriented]);
         let mut names = BTreeSet::new();

@@ -43,22 +43,6 @@ impl SortLimits {
     pub const DEFAULT: Self = Self { limit: 16_384, first_chunk: 32_768 };
 }
 
-/// The element type of a tensor, and its index in tables of decode kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Precision {
-    F32 = 0,
-    F16 = 1,
-}
-
-impl Precision {
-    pub fn of(element: ElementType) -> Self {
-        match element {
-            ElementType::F16 => Self::F16,
-            _ => Self::F32,
-        }
-    }
-}
-
 /// Number c of anchor a of image i is the element at i * image_stride + a * anchor_stride + c *
 /// component_stride from the address. If the tensor has a table of images (KernelParams), it is the
 /// element at a * anchor_stride + c * component_stride from the sum of the address and entry i of

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use cudarc::driver::sys;
 
-use super::interface::Precision;
 use crate::device::{
     CompressedKernels, Device, DeviceError, DriverError, Kernel, Module, compressed,
 };
+use crate::tensor::ElementType;
 
 /// Kernels for GPUs with at least a certain compute capability.
 #[derive(Debug)]
@@ -82,8 +82,8 @@ const OF_ANOTHER_GPU: [u32; 2] = [
 /// Selects a launch's decode kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecodeKernel {
-    /// For plain layouts: the precision of the boxes, then the precision of the scores.
-    Plain([Precision; 2]),
+    /// For plain layouts: the types of the boxes and of the scores, each F32 or F16.
+    Plain([ElementType; 2]),
     /// For any layout of upright boxes.
     Layout,
     /// For any layout of oriented boxes.
@@ -93,7 +93,7 @@ pub(super) enum DecodeKernel {
 impl DecodeKernel {
     /// The kernel's function.
     pub fn function(self, multi_label: bool) -> &'static CStr {
-        use Precision::{F16, F32};
+        use ElementType::{F16, F32};
         match (self, multi_label) {
             (Self::Plain([F32, F32]), false) => c"decode_f32_f32",
             (Self::Plain([F32, F16]), false) => c"decode_f32_f16",
@@ -103,6 +103,7 @@ impl DecodeKernel {
             (Self::Plain([F32, F16]), true) => c"decode_multi_f32_f16",
             (Self::Plain([F16, F32]), true) => c"decode_multi_f16_f32",
             (Self::Plain([F16, F16]), true) => c"decode_multi_f16_f16",
+            (Self::Plain(_), _) => unreachable!("a plain layout has floating-point numbers"),
             (Self::Layout, false) => c"decode_layout",
             (Self::Layout, true) => c"decode_layout_multi",
             (Self::Oriented, false) => c"decode_oriented",

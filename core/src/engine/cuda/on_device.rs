@@ -14,7 +14,7 @@ use super::graphs::{CAPACITY_STEP, Graphs};
 use super::indices;
 use super::inputs::InputMemory;
 use super::interface::{
-    ClassRule, KernelParams, Precision, SortLimits, Source, detections_offset, is_multi_label,
+    ClassRule, KernelParams, SortLimits, Source, detections_offset, is_multi_label,
 };
 use super::kernels::{DecodeKernel, Kernels};
 use super::layout_params::{ColumnParams, LayoutParams};
@@ -145,9 +145,9 @@ impl OnDevice {
             let places = uploads.places_of_masks.provide_masks(on, &self.masks.grids)?;
             launch.masks = MaskParams::new(&source, layout, prototypes, &places);
         }
-        let precision = |of: Field| Precision::of(source.tensor(of.tensor).element);
+        let element = |of: Field| source.tensor(of.tensor).element;
         let decode = match &plain {
-            Some(plain) => DecodeKernel::Plain([plain.boxes, plain.scores].map(precision)),
+            Some(plain) => DecodeKernel::Plain([plain.boxes, plain.scores].map(element)),
             None if layout.is_oriented() => DecodeKernel::Oriented,
             None => DecodeKernel::Layout,
         };

@@ -62,7 +62,7 @@ impl Points<'_> {
             let rule = rule.expect("a model without points gives no numbers of points");
             let scale = if rule.normalized { scale } else { [1.0; 2] };
             let [x, y] = formula::point(&rule, prior, scale, [numbers[0], numbers[1]]);
-            let visibility = |&stored: &f32| formula::visibility(&rule, stored);
+            let visibility = |&stored: &f32| formula::activated(rule.visibility, stored);
             Point { x, y, visibility: numbers.get(2).map_or(1.0, visibility) }
         })
     }

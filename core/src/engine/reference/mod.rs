@@ -253,7 +253,7 @@ impl<'a> Image<'a> {
             if !stored.is_finite() {
                 return Verdict::Rejected;
             }
-            let value = formula::objectness(rule, stored);
+            let value = formula::activated(rule.activation, stored);
             if is_product && value < lowest {
                 return Verdict::Dropped;
             }
