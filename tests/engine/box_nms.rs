@@ -164,7 +164,7 @@ fn tensors_that_cannot_be_read_or_ranked_are_errors_that_name_them() {
                        scores: &TensorView<'_>,
                        groups: Option<&TensorView<'_>>| {
         match nms.run(boxes, scores, groups).unwrap_err() {
-            error @ NmsError::BoxInput { .. } => error.to_string(),
+            error @ NmsError::Input(_) => error.to_string(),
             error => panic!("{error:?}"),
         }
     };
@@ -282,5 +282,5 @@ fn without_a_gpu_a_run_in_the_order_of_a_stream_is_an_error() {
         Shape::new(&[1, 4]).unwrap(),
         Storage::Host(&[0; 16]),
     );
-    assert!(matches!(nms.run(&half, &scores, None), Err(NmsError::BoxInput { .. })));
+    assert!(matches!(nms.run(&half, &scores, None), Err(NmsError::Input(_))));
 }

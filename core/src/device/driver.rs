@@ -54,7 +54,7 @@ const NOT_READY: u32 = sys::CUresult::CUDA_ERROR_NOT_READY as u32;
 macro_rules! driver {
     (
         required { $($name:ident($($argument:ident: $type:ty),*);)* }
-        optional { $($(#[$attribute:meta])? $optional_name:ident($($optional_argument:ident: $optional_type:ty),*);)* }
+        optional { $($optional_name:ident($($optional_argument:ident: $optional_type:ty),*);)* }
     ) => {
         /// The driver's functions. A function that old drivers lack returns an `Option`.
         #[allow(non_snake_case, reason = "fields have the names of the driver's functions")]
@@ -62,7 +62,7 @@ macro_rules! driver {
             error_name: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
             error_string: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
             $($name: unsafe extern "C" fn($($type),*) -> c_uint,)*
-            $($(#[$attribute])? $optional_name: Option<unsafe extern "C" fn($($optional_type),*) -> c_uint>,)*
+            $($optional_name: Option<unsafe extern "C" fn($($optional_type),*) -> c_uint>,)*
         }
 
         impl Driver {
@@ -72,7 +72,13 @@ macro_rules! driver {
                     sys::is_culib_present().then(|| sys::culib())
                 });
                 let library = library.ok().flatten().ok_or(DeviceError::NoDriver)?;
-                let missing = |symbol| move |_| DeviceError::OldDriver { symbol };
+                let missing = |symbol| {
+                    move |_| {
+                        DeviceError::Unusable(format!(
+                            "the NVIDIA driver has no {symbol}; install one for CUDA 11.4 or later"
+                        ))
+                    }
+                };
                 // SAFETY: the functions have these types in the documentation of the driver API, with cudarc's
                 // declarations of its types. The library is never unloaded.
                 unsafe {
@@ -82,7 +88,7 @@ macro_rules! driver {
                         $($name: *library
                             .get(concat!(stringify!($name), "\0").as_bytes())
                             .map_err(missing(stringify!($name)))?,)*
-                        $($(#[$attribute])? $optional_name: library
+                        $($optional_name: library
                             .get(concat!(stringify!($optional_name), "\0").as_bytes())
                             .ok()
                             .map(|function| *function),)*
@@ -117,7 +123,6 @@ macro_rules! driver {
                 ///
                 /// # Safety
                 /// The documentation of the driver API has the requirements: pointers and handles must be valid.
-                $(#[$attribute])?
                 #[allow(non_snake_case, reason = "the method has the name of the driver's function")]
                 pub unsafe fn $optional_name(
                     &self,

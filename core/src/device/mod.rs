@@ -43,33 +43,12 @@ pub enum DeviceError {
     /// The driver's library is not installed.
     #[error("there is no NVIDIA driver (libcuda cannot be loaded)")]
     NoDriver,
-    /// The driver's library lacks this function.
-    #[error("the NVIDIA driver has no {symbol}; install one for CUDA 11.4 or later")]
-    OldDriver {
-        /// The name of the function.
-        symbol: &'static str,
-    },
     /// There is a driver, but no GPU.
     #[error("the NVIDIA driver finds no GPU")]
     NoDevice,
-    /// There is no GPU with this number.
-    #[error("there is no GPU {ordinal}; the driver reports {count}, numbered from 0")]
-    NoSuchDevice {
-        /// The requested number.
-        ordinal: u32,
-        /// The number of GPUs.
-        count: i32,
-    },
-    /// The compute capability of the GPU is too low for the kernels.
-    #[error("GPU {name} has compute capability {major}.{minor}; 6.0 or later is needed")]
-    OldDevice {
-        /// The name of the GPU.
-        name: String,
-        /// The major number of the compute capability.
-        major: i32,
-        /// The minor number of the compute capability.
-        minor: i32,
-    },
+    /// The driver or the GPU is too old, or there is no GPU with this number.
+    #[error("{0}")]
+    Unusable(String),
     /// A call of the driver failed.
     #[error(transparent)]
     Driver(#[from] DriverError),
@@ -130,7 +109,11 @@ impl Device {
         let number = match number {
             Some(number) => number,
             None if count == 0 => return Err(DeviceError::NoDevice),
-            None => return Err(DeviceError::NoSuchDevice { ordinal, count }),
+            None => {
+                return Err(DeviceError::Unusable(format!(
+                    "there is no GPU {ordinal}; the driver reports {count}, numbered from 0"
+                )));
+            }
         };
 
         let mut handle = 0;
@@ -151,7 +134,9 @@ impl Device {
         let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
         let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
         if (major, minor) < (6, 0) {
-            return Err(DeviceError::OldDevice { name, major, minor });
+            return Err(DeviceError::Unusable(format!(
+                "GPU {name} has compute capability {major}.{minor}; 6.0 or later is needed"
+            )));
         }
         let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
         let is_integrated = attribute(Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED)? != 0;

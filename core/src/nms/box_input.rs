@@ -39,10 +39,7 @@ impl<'t, 'a> BoxInput<'t, 'a> {
         scores: &'t TensorView<'a>,
         groups: Option<&'t TensorView<'a>>,
     ) -> Result<Self, NmsError> {
-        let error = |tensor: &TensorView<'_>, what: &str| NmsError::BoxInput {
-            expected: what.to_owned(),
-            got: tensor.to_string(),
-        };
+        let error = |tensor: &TensorView<'_>, what: &str| NmsError::input(what, tensor);
         let (count, numbers) = match *boxes.shape {
             [count, numbers @ (4 | 5)] if boxes.element.is_float() => (count, numbers),
             _ => return Err(error(boxes, "boxes [N,4] or [N,5] of type f32 or f16")),
@@ -77,9 +74,10 @@ impl<'t, 'a> BoxInput<'t, 'a> {
         if is_valid {
             return Ok(());
         }
-        Err(NmsError::BoxInput {
-            expected: format!("{expected} for the method {}", method.name()),
-            got: self.column.map_or_else(|| "none".to_owned(), TensorView::to_string),
+        let expected = format_args!("{expected} for the method {}", method.name());
+        Err(match self.column {
+            Some(column) => NmsError::input(expected, column),
+            None => NmsError::input(expected, "none"),
         })
     }
 

@@ -23,10 +23,7 @@ pub(super) struct Ranked {
 }
 
 impl Ranked {
-    fn outranks(&self, other: &Self) -> bool {
-        self.score > other.score || (self.score == other.score && self.index < other.index)
-    }
-
+    /// Descending rank.
     fn order(&self, other: &Self) -> Ordering {
         other.score.total_cmp(&self.score).then(self.index.cmp(&other.index))
     }
@@ -77,10 +74,8 @@ impl HostBoxes {
         scores.append_to(&mut self.scores);
         for (index, score) in self.scores.iter_mut().enumerate() {
             if score.is_nan() {
-                return Err(NmsError::BoxInput {
-                    expected: "scores that are numbers".to_owned(),
-                    got: format!("NaN as the score of box {index}"),
-                });
+                let got = format_args!("NaN as the score of box {index}");
+                return Err(NmsError::input("scores that are numbers", got));
             }
             // Engines take finite scores. No other score is between the greatest of them and infinity.
             // Minus zero equals zero.
@@ -101,10 +96,8 @@ impl HostBoxes {
                     self.always_kept.push(Ranked { score, index });
                 }
                 Kind::Unsupported(expected) => {
-                    return Err(NmsError::BoxInput {
-                        expected: expected.to_owned(),
-                        got: format!("{numbers:?} as box {index}"),
-                    });
+                    let got = format_args!("{numbers:?} as box {index}");
+                    return Err(NmsError::input(expected, got));
                 }
             }
         }
@@ -136,7 +129,7 @@ impl HostBoxes {
         let mut rest = self.always_kept.iter().filter(|it| it.score >= least).peekable();
         for (position, survivor) in survivors.iter().enumerate() {
             let ranked = Ranked { score: survivor.score, index: self.index(survivor.anchor) };
-            while let Some(other) = rest.next_if(|it| it.outranks(&ranked)) {
+            while let Some(other) = rest.next_if(|it| it.order(&ranked).is_lt()) {
                 add(*other, None);
             }
             add(ranked, Some(position));
@@ -174,10 +167,10 @@ fn number_groups(
     }
     match numbers.len() {
         0..=MAX_CLASSES => Ok(()),
-        got => Err(NmsError::BoxInput {
-            expected: format!("at most {MAX_CLASSES} different groups"),
-            got: got.to_string(),
-        }),
+        got => {
+            let expected = format_args!("at most {MAX_CLASSES} different groups");
+            Err(NmsError::input(expected, got))
+        }
     }
 }
 

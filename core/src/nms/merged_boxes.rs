@@ -93,10 +93,7 @@ impl BoxNms {
     ) -> Result<&MergedBoxes, NmsError> {
         let input = BoxInput { column, ..BoxInput::new(boxes, scores, classes)? };
         if input.is_oriented {
-            return Err(NmsError::BoxInput {
-                expected: "boxes [N,4] of type f32 or f16".to_owned(),
-                got: boxes.to_string(),
-            });
+            return Err(NmsError::input("boxes [N,4] of type f32 or f16", boxes));
         }
         self.set_params(&input)?;
         let mut params = self.params.clone();

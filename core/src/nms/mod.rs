@@ -43,6 +43,8 @@ mod frame_fit;
 mod host_boxes;
 mod merged_boxes;
 
+use std::fmt;
+
 use crate::device::ForeignStream;
 use crate::geometry::Mapping;
 use crate::reading::{self, BoxReading, Classifiers, Facts, Output, Reading, Refusal, Settings};
@@ -118,32 +120,22 @@ pub enum NmsError {
     /// A parameter has a value that cannot work.
     #[error(transparent)]
     Param(#[from] ParamError),
-    /// The zero point of a quantized tensor is not a number of the tensor's type.
-    #[error("tensor {tensor}: the zero point is {zero_point}; expected {least} to {greatest}")]
-    ZeroPoint {
-        /// The tensor, as displayed.
-        tensor: String,
-        /// The zero point.
-        zero_point: i32,
-        /// The least number of the type.
-        least: i32,
-        /// The greatest number of the type.
-        greatest: i32,
-    },
-    /// A tensor cannot be read by [`BoxNms`].
-    #[error("expected {expected}, got {got}")]
-    BoxInput {
-        /// The expected value.
-        expected: String,
-        /// The tensor, or the number in it.
-        got: String,
-    },
+    /// A tensor, or its number, is not as expected.
+    #[error("{0}")]
+    Input(String),
     /// No decoder reads the tensors.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
     /// The engine cannot run.
     #[error(transparent)]
     Engine(#[from] EngineError),
+}
+
+impl NmsError {
+    /// The error of input that is not as `expected`.
+    fn input(expected: impl fmt::Display, got: impl fmt::Display) -> Self {
+        Self::Input(format!("expected {expected}, got {got}"))
+    }
 }
 
 impl From<Refusal> for NmsError {
@@ -425,8 +417,9 @@ impl Nms {
                 && !zero_points.contains(&zero_point)
             {
                 let (least, greatest) = zero_points.into_inner();
-                let tensor = tensor.to_string();
-                return Err(NmsError::ZeroPoint { tensor, zero_point, least, greatest });
+                return Err(NmsError::Input(format!(
+                    "tensor {tensor}: the zero point is {zero_point}; expected {least} to {greatest}"
+                )));
             }
         }
         let is_set = self.model_size != [1.0; 2];
@@ -485,10 +478,8 @@ impl Nms {
         let count = self.regions.len() as u32;
         if count > 0 && layout.prototypes.is_some() && self.params.mask_size == MaskSize::Prototypes
         {
-            return Err(NmsError::BoxInput {
-                expected: "mask_size frame for masks of regions, or no masks".to_owned(),
-                got: MaskSize::Prototypes.name().to_owned(),
-            });
+            let expected = "mask_size frame for masks of regions, or no masks";
+            return Err(NmsError::input(expected, MaskSize::Prototypes.name()));
         }
         if count == 0 {
             self.places.extend(images.map(|group| ImagePlace { group, ..place }));
@@ -498,10 +489,8 @@ impl Nms {
             };
             self.places.extend(images.map(in_region));
         } else {
-            return Err(NmsError::BoxInput {
-                expected: format!("an image for each of {count} regions"),
-                got: format!("{} images", layout.images),
-            });
+            let expected = format_args!("an image for each of {count} regions");
+            return Err(NmsError::input(expected, format_args!("{} images", layout.images)));
         }
         Ok(())
     }

@@ -358,7 +358,7 @@ mod tests {
                 }
             }
         }
-        names.insert(super::super::indices::NAME.to_str().unwrap());
+        names.insert(super::super::on_device::ANCHORS_KERNEL.to_str().unwrap());
         for file in super::super::kernels::tests::entries() {
             assert_eq!(file.into_iter().collect::<BTreeSet<_>>(), names);
         }

@@ -8,7 +8,7 @@
 
 use arrayvec::ArrayVec;
 
-use super::interface::{ImageAddresses, TensorSource};
+use super::interface::TensorSource;
 use super::upload::{Cached, Upload, UploadStream};
 use crate::decoder::{Layout, MAX_INPUTS};
 use crate::device::{ForeignStream, Location, Ready, Stream};
@@ -49,7 +49,7 @@ impl InputMemory {
         let mut awaited = Some(on.stream.as_foreign());
         for (index, upload) in layout.tensors().into_iter().zip(uploads) {
             let tensor = &tensors[index];
-            let (address, images) = if tensor.has_separate_images() {
+            let (address, image_stride, table) = if tensor.has_separate_images() {
                 let count = layout.images;
                 provide_images(tensor, count, on, upload, addresses, &mut awaited)?
             } else {
@@ -59,25 +59,24 @@ impl InputMemory {
                     }
                     Resident::Host(bytes) => upload.copy(on, bytes)?,
                 };
-                (address, ImageAddresses::AsInLayout)
+                (address, None, None)
             };
             let TensorView { element, quantization, .. } = *tensor;
-            provided.push((index, TensorSource { address, images, element, quantization }));
+            let source = TensorSource { address, image_stride, table, element, quantization };
+            provided.push((index, source));
         }
         if !addresses.is_empty() {
             let address = tables.provide(on, addresses.iter().copied())?;
-            for (_, tensor) in &mut provided {
-                if let ImageAddresses::Table(offset) = &mut tensor.images {
-                    *offset += address;
-                }
+            for offset in provided.iter_mut().filter_map(|(_, tensor)| tensor.table.as_mut()) {
+                *offset += address;
             }
         }
         Ok(provided)
     }
 }
 
-/// The address of the first of `count` images in separate allocations, and how to find the others.
-/// A table is appended to `addresses`, and described by its byte offset there.
+/// The address of the first of `count` images in separate allocations, their stride, and their table if they have no
+/// constant stride. A table is appended to `addresses`, and described by its byte offset there.
 fn provide_images(
     tensor: &TensorView<'_>,
     count: usize,
@@ -85,7 +84,7 @@ fn provide_images(
     upload: &mut Upload,
     addresses: &mut Vec<u64>,
     awaited: &mut Option<ForeignStream>,
-) -> Result<(u64, ImageAddresses), EngineError> {
+) -> Result<(u64, Option<u64>, Option<u64>), EngineError> {
     let image = |index| tensor.image(index).expect("the images are in separate allocations");
     let mut on_host = 0;
     for index in 0..count {
@@ -125,9 +124,9 @@ fn provide_images(
     if all.windows(2).all(|pair| pair[0] <= pair[1] && pair[1] - pair[0] == stride) {
         let first = all[0];
         addresses.truncate(before);
-        return Ok((first, ImageAddresses::Stride(stride)));
+        return Ok((first, Some(stride), None));
     }
-    Ok((0, ImageAddresses::Table(size_of_val(&addresses[..before]) as u64)))
+    Ok((0, Some(0), Some(size_of_val(&addresses[..before]) as u64)))
 }
 
 /// Makes `stream` wait until `tensor`, in the memory `slice`, may be read, unless it is by the stream

@@ -158,33 +158,15 @@ impl ClassRule {
     }
 }
 
-/// The addresses of a tensor's images.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ImageAddresses {
-    /// At the layout's image strides.
-    AsInLayout,
-    /// At this distance from one another, in bytes.
-    Stride(u64),
-    /// Listed in a table at this device address.
-    Table(u64),
-}
-
-impl ImageAddresses {
-    /// The table's device address, or 0 if there is no table.
-    pub fn table(self) -> u64 {
-        match self {
-            Self::AsInLayout | Self::Stride(_) => 0,
-            Self::Table(address) => address,
-        }
-    }
-}
-
 /// A tensor in device memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TensorSource {
     /// The device address of the first element of image 0, or 0 if there is a table of images.
     pub address: u64,
-    pub images: ImageAddresses,
+    /// The distance of images in bytes, or 0 if there is a table; `None` if they are at the layout's image strides.
+    pub image_stride: Option<u64>,
+    /// The device address of the table of images.
+    pub table: Option<u64>,
     pub element: ElementType,
     pub quantization: Option<Quantization>,
 }
@@ -266,7 +248,7 @@ impl KernelParams {
             made.objectness = plain.objectness.as_ref().map(field).unwrap_or_default();
             made.has_objectness = plain.objectness.is_some().into();
             [made.box_images, made.score_images] =
-                [plain.boxes, plain.scores].map(|of| source.tensor(of.tensor).images.table());
+                [plain.boxes, plain.scores].map(|of| source.tensor(of.tensor).table.unwrap_or(0));
             made.box_format = plain.box_format as u32;
             let stride = plain.scores.anchor_stride;
             made.lanes_per_anchor = lanes_per_anchor(classes, stride, plain.anchors, made.images);

@@ -7,7 +7,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::interface::{DECODE_THREADS, ImageAddresses, Source, TensorSource, lanes_per_anchor};
+use super::interface::{DECODE_THREADS, Source, TensorSource, lanes_per_anchor};
 use crate::decoder::layout::{
     BoxRule, Field, Group, Layout, MAX_COLUMNS, MAX_GROUPS, MAX_SIZES, Reference, ScoreRule,
 };
@@ -182,12 +182,8 @@ impl LayoutField {
         let bytes = |elements: usize| (elements as u64).wrapping_mul(size);
         Self {
             address: tensor.address.wrapping_add(bytes(field.offset)),
-            images: tensor.images.table(),
-            image_stride: match tensor.images {
-                ImageAddresses::AsInLayout => bytes(field.image_stride),
-                ImageAddresses::Stride(bytes) => bytes,
-                ImageAddresses::Table(_) => 0,
-            },
+            images: tensor.table.unwrap_or(0),
+            image_stride: tensor.image_stride.unwrap_or_else(|| bytes(field.image_stride)),
             anchor_stride: field.anchor_stride as u64,
             component_stride: field.component_stride as u64,
             element: Element::from(tensor.element) as u32,

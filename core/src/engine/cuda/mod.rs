@@ -25,7 +25,6 @@ mod enqueued;
 mod graph;
 mod graph_config;
 mod graphs;
-mod indices;
 mod inputs;
 mod interface;
 mod kernels;

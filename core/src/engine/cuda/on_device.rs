@@ -4,6 +4,7 @@
 //! In: the inputs of a run, which have been checked. Out: the counts and the memory of its results.
 
 use std::cell::Cell;
+use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +12,9 @@ use super::enqueued::Enqueued;
 use super::graph::LaunchParams;
 use super::graph_config::GraphConfig;
 use super::graphs::{CAPACITY_STEP, Graphs};
-use super::indices;
 use super::inputs::InputMemory;
 use super::interface::{
-    ClassRule, KernelParams, SortLimits, Source, detections_offset, is_multi_label,
+    ClassRule, KernelParams, PUBLISH_THREADS, SortLimits, Source, detections_offset, is_multi_label,
 };
 use super::kernels::{DecodeKernel, Kernels};
 use super::layout_params::{ColumnParams, LayoutParams};
@@ -31,6 +31,9 @@ use crate::engine::validate::greatest_group;
 use crate::engine::{
     Detection, DeviceWork, EngineError, GroupCounts, ImagePlace, Job, Params, ResultMemory, place,
 };
+
+/// The kernel that writes anchors.
+pub(super) const ANCHORS_KERNEL: &CStr = c"indices";
 
 /// Everything that belongs to one GPU.
 #[derive(Debug)]
@@ -325,18 +328,23 @@ impl OnDevice {
         Ok(graph.config)
     }
 
-    /// Writes the anchors of the last launch's survivors to `address`, in the order of its stream.
+    /// Writes the anchors of the last launch's survivors to the device address `address` as 64-bit integers, in the order
+    /// of its stream. Anchors after the last survivor have no meaning: their number is not known yet.
     fn write_anchors(
         &mut self,
         stream: &Stream,
         capacity: u32,
-        address: u64,
+        mut address: u64,
     ) -> Result<(), DriverError> {
-        let count = self.anchors.min(capacity as usize) as u32;
-        let detections = self.results.addresses().detections;
-        // SAFETY: there is memory for as many detections, which is not freed or written before this work has
-        // completed, since it is added to the pending runs. The caller of `run_in_stream` guarantees the address.
-        unsafe { indices::write(&self.kernels, stream, detections, count, address) }?;
+        let mut count = self.anchors.min(capacity as usize) as u32;
+        let mut detections = self.results.addresses().detections;
+        let mut parameters: [*mut c_void; 3] =
+            [(&raw mut detections).cast(), (&raw mut count).cast(), (&raw mut address).cast()];
+        let kernel = self.kernels.kernel(ANCHORS_KERNEL)?;
+        // SAFETY: the parameters match the kernel's signature. There is memory for as many detections, which is not
+        // freed or written before this work has completed, since it is added to the pending runs. The caller of
+        // `run_in_stream` guarantees the address.
+        unsafe { kernel.launch(stream, [1; 3], [PUBLISH_THREADS, 1, 1], &mut parameters) }?;
         self.enqueued.record(stream)
     }
 

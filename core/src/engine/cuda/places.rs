@@ -5,6 +5,8 @@
 //! value if they are equal for all images, every image is a separate group, and boxes at edges are
 //! like others; or else in a table in device memory. The structures are also in kernels/interface_generated.cuh.
 
+use std::ops::Range;
+
 use bytemuck::{Pod, Zeroable};
 
 use super::upload::{Cached, UploadStream};
@@ -114,28 +116,26 @@ impl Cached<PlacedImage> {
         params: &Params,
         images: &[ImagePlace],
     ) -> Result<Placed<PlaceParams>, DriverError> {
-        let place = |image: &ImagePlace| image.decode_place(layout, params);
-        let first = images.first().map(place);
-        let same = first.as_ref().map(PlaceParams::new).unwrap_or_default();
-        let is_group = |(index, image): (usize, &ImagePlace)| image.group as usize == index;
-        let is_same = |image| {
-            let place = place(image);
-            place.edges.is_none() && are_equal(&PlaceParams::new(&place), &same)
-        };
-        let has_edges = first.is_some_and(|place| place.edges.is_some());
-        if !has_edges
-            && images.iter().enumerate().all(is_group)
-            && images.iter().skip(1).all(is_same)
-        {
-            return Ok(Placed { same, table: 0 });
-        }
-        let place = &place;
-        let entries = image_groups(images).flat_map(|group| {
+        let in_group = |group: Range<usize>| {
             let first_image = group.start as u32;
-            let images = images[group].iter();
-            images.map(move |image| PlacedImage::new(&place(image), image.group, first_image))
-        });
-        let table = self.provide(on, entries)?;
+            let placed = move |image: &ImagePlace| {
+                PlacedImage::new(&image.decode_place(layout, params), image.group, first_image)
+            };
+            images[group].iter().map(placed)
+        };
+        let entries = || image_groups(images).flat_map(in_group);
+        let first = entries().next().unwrap_or_default();
+        let edge_limits = numbers(Bounds::ANY);
+        let is_same = |(image, entry): (u32, PlacedImage)| {
+            are_equal(
+                &entry,
+                &PlacedImage { group: image, first_image: image, edge_limits, ..first },
+            )
+        };
+        if (0..).zip(entries()).all(is_same) {
+            return Ok(Placed { same: first.place, table: 0 });
+        }
+        let table = self.provide(on, entries())?;
         Ok(Placed { same: PlaceParams::default(), table })
     }
 }

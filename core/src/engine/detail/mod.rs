@@ -10,19 +10,21 @@
 
 mod points;
 
+use std::ops::Range;
+
 use super::Detection;
 use super::formula::{self, Prior};
 use crate::decoder::Layout;
-use crate::decoder::layout::{Column, ColumnKind};
+use crate::decoder::layout::{Column, ColumnKind, PointRule};
 use crate::geometry::OrientedBox;
 
-use points::PointColumn;
 pub use points::{Point, Points};
 
 /// The positions of the numbers for details in a row of columns.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
-    points: Option<PointColumn>,
+    /// The positions of the points' components in a row, and their rule.
+    points: Option<(Range<usize>, PointRule)>,
     /// True if survivors have masks. Engines compute the masks.
     has_masks: bool,
     /// The first number of the box, and the number of the angle.
@@ -43,7 +45,7 @@ impl Details {
         for column in &layout.columns {
             let end = first + column.components;
             if let (ColumnKind::Points(rule), None) = (column.kind, &details.points) {
-                details.points = Some(PointColumn { numbers: first..end, rule });
+                details.points = Some((first..end, rule));
             }
             first = end;
         }
@@ -78,7 +80,7 @@ impl Details {
 
     /// The number of points per survivor, or `None` if the model has no points.
     pub fn points(&self) -> Option<usize> {
-        self.points.as_ref().map(PointColumn::count)
+        self.points.as_ref().map(|(numbers, rule)| numbers.len() / rule.components)
     }
 
     /// Returns true if survivors have oriented boxes.
@@ -105,8 +107,8 @@ impl Details {
 
     /// Returns true if the details depend on the anchors' priors.
     fn needs_prior(&self) -> bool {
-        let is_relative = |points: &PointColumn| points.rule.relative.is_some();
-        self.oriented.is_some() || self.points.as_ref().is_some_and(is_relative)
+        let is_relative = self.points.as_ref().is_some_and(|(_, rule)| rule.relative.is_some());
+        self.oriented.is_some() || is_relative
     }
 
     /// The reference that the survivor's anchor is relative to.
@@ -137,8 +139,11 @@ impl<'a> Detail<'a> {
 
     /// The points, in pixels of the model's input.
     pub fn points(&self) -> Points<'a> {
+        let Self { row, prior, unit: scale, .. } = *self;
         match &self.details.points {
-            Some(column) => column.points(self.row, self.prior, self.unit),
+            Some((numbers, rule)) => {
+                Points { numbers: &row[numbers.clone()], rule: Some(*rule), prior, scale }
+            }
             None => Points::default(),
         }
     }

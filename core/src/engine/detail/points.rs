@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Points: keypoints of people, landmarks of faces.
 
-use std::ops::Range;
-
 use super::super::formula::{self, Prior};
 use crate::decoder::layout::PointRule;
 
@@ -18,35 +16,14 @@ pub struct Point {
     pub visibility: f32,
 }
 
-/// The column with the points.
-#[derive(Clone, Debug)]
-pub(super) struct PointColumn {
-    /// The positions of the column's components in a row.
-    pub numbers: Range<usize>,
-    pub rule: PointRule,
-}
-
-impl PointColumn {
-    /// The number of points in a row.
-    pub fn count(&self) -> usize {
-        self.numbers.len() / self.rule.components
-    }
-
-    /// The points in a row.
-    pub fn points<'a>(&self, row: &'a [f32], prior: Option<Prior>, scale: [f32; 2]) -> Points<'a> {
-        let numbers = &row[self.numbers.clone()];
-        Points { numbers, rule: Some(self.rule), prior, scale }
-    }
-}
-
 /// The points of a survivor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Points<'a> {
-    numbers: &'a [f32],
-    rule: Option<PointRule>,
-    prior: Option<Prior>,
+    pub(super) numbers: &'a [f32],
+    pub(super) rule: Option<PointRule>,
+    pub(super) prior: Option<Prior>,
     /// The factors of normalized coordinates.
-    scale: [f32; 2],
+    pub(super) scale: [f32; 2],
 }
 
 impl Points<'_> {
