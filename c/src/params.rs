@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parameters of decoding and suppression.
 
-use nmsfilter_core::nms::{
-    self, Bounds, ClassThresholds, MAX_CLASSES, ParamError, Parameter, SizeLimits,
-};
+use nmsfilter_core::nms::{self, Bounds, ClassThresholds, MAX_CLASSES, ParamError, SizeLimits};
 
 use crate::Status;
 use crate::border::{self, Failure, sized_struct};
@@ -311,31 +309,22 @@ impl From<ParamError> for Failure {
     fn from(error: ParamError) -> Self {
         let ParamError { parameter, class, expected, got, .. } = error;
         let (structure, field, advice) = match parameter {
-            Parameter::ScoreThreshold => ("params", "score_threshold", ""),
-            Parameter::IouThreshold => ("params", "iou_threshold", ""),
-            Parameter::PixelOffset => ("params", "pixel_offset", ""),
-            Parameter::Sigma => ("params", "sigma", ""),
-            Parameter::EdgeMargin => ("params", "edge_margin", ""),
-            Parameter::EdgeScore => ("params", "edge_score", ""),
-            Parameter::EmbeddingDistance => ("params", "embedding_distance", ""),
-            Parameter::EmbeddingIouThreshold => ("params", "embedding_iou_threshold", ""),
-            Parameter::MinSize => ("params", "min_size", ""),
+            "thresholds" => ("params", "score_threshold", ""),
+            "sizes.min" => ("params", "min_size", ""),
             // In a structure of zeros these two are invalid.
-            Parameter::MaxSize => ("params", "max_size", INIT),
-            Parameter::Visible => ("params", "visible", INIT),
-            Parameter::FrameSize => ("params", "frame_size", ""),
-            Parameter::FrameRatio => ("params", "frame_ratio", ""),
-            Parameter::FrameOffset => ("params", "frame_offset", ""),
-            Parameter::ModelSize => {
+            "sizes.max" => ("params", "max_size", INIT),
+            "visible" => ("params", "visible", INIT),
+            "frame.size" => ("params", "frame_size", ""),
+            "frame.ratio" => ("params", "frame_ratio", ""),
+            "frame.offset" => ("params", "frame_offset", ""),
+            "model_size" => {
                 ("options", "model_width and model_height", "; 0 and 0 if the size is unknown")
             }
-            _ => ("params", "a field", ""),
+            field => ("params", field, ""),
         };
         let field = match class {
             None => field.to_owned(),
-            Some(class) if parameter == Parameter::ScoreThreshold => {
-                format!("class_score_thresholds[{class}]")
-            }
+            Some(class) if parameter == "thresholds" => format!("class_score_thresholds[{class}]"),
             Some(class) => format!("class_rules[{class}]: {field}"),
         };
         Self::argument(format!("{structure}: {field}: expected {expected}, got {got}{advice}"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Python's words in the texts of the core: the arguments of `Decoder` and of functions.
 
-use nmsfilter_core::nms::{EngineError, NmsError, ParamError, Parameter, Setting, phrase};
+use nmsfilter_core::nms::{EngineError, NmsError, ParamError, Setting, phrase};
 
 /// The text of an error or a notice of the core, with Python's words.
 pub fn in_python(text: impl std::fmt::Display) -> String {
@@ -28,23 +28,15 @@ pub fn of_error(error: &NmsError) -> String {
 /// The text of an error about a parameter.
 pub fn of_param(error: &ParamError) -> String {
     let name = match (error.parameter, error.class) {
-        (Parameter::ScoreThreshold, _) => "score_threshold",
-        (Parameter::IouThreshold, None) => "iou_threshold",
-        (Parameter::IouThreshold, Some(_)) => "class_iou_thresholds",
-        (Parameter::PixelOffset, _) => "pixel_offset",
-        (Parameter::Sigma, _) => "sigma",
-        (Parameter::EdgeMargin, _) => "edge_margin",
-        (Parameter::EdgeScore, _) => "edge_score",
-        (Parameter::EmbeddingDistance, _) => "embedding_distance",
-        (Parameter::EmbeddingIouThreshold, _) => "embedding_iou_threshold",
-        (Parameter::MinSize, None) => "min_size",
-        (Parameter::MaxSize, None) => "max_size",
-        (Parameter::MinSize | Parameter::MaxSize, Some(_)) => "class_sizes",
-        (Parameter::Visible, _) => "visible",
-        (Parameter::FrameSize, _) => "frame_size",
-        (Parameter::ModelSize, _) => "model_size",
-        // Errors about the other parameters cannot occur, since no argument sets them.
-        _ => return error.to_string(),
+        ("thresholds", _) => "score_threshold",
+        ("iou_threshold", Some(_)) => "class_iou_thresholds",
+        ("sizes.min", None) => "min_size",
+        ("sizes.max", None) => "max_size",
+        ("sizes.min" | "sizes.max", Some(_)) => "class_sizes",
+        ("frame.size", _) => "frame_size",
+        // No argument sets these.
+        ("frame.ratio" | "frame.offset", _) => return error.to_string(),
+        (name, _) => name,
     };
     let class = error.class.map(|class| format!("[{class}]")).unwrap_or_default();
     format!("{name}{class}: expected {}, got {}", error.expected, error.got)

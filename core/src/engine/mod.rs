@@ -257,7 +257,7 @@ pub use masks::{MAX_MASK_BYTES, Mask, Masks};
 pub(crate) use outcome::GroupCounts;
 pub use outcome::{DeviceWork, GroupOutcome, Outcome};
 pub use param_check::{
-    ParamError, Parameter, check_embedding, check_iou_threshold, check_model_size, check_sigma,
+    ParamError, check_embedding, check_iou_threshold, check_model_size, check_sigma,
 };
 pub use params::{ClassRule, ClassThresholds, MaskSize, Method, Params, RegionEdges, SizeLimits};
 pub(crate) use place::DecodePlace;

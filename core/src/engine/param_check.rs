@@ -11,51 +11,14 @@ use super::params::MIN_EDGE_MARGIN;
 use super::{ImagePlace, MAX_FRAME_SIDE, MaskSize, Params, SizeLimits};
 use crate::geometry::FrameMap;
 
-/// The parameter that a [`ParamError`] is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Parameter {
-    /// [`Params::thresholds`].
-    ScoreThreshold,
-    /// [`Params::iou_threshold`], or [`BoxNms::iou_threshold`](crate::nms::BoxNms::iou_threshold).
-    IouThreshold,
-    /// [`Params::pixel_offset`].
-    PixelOffset,
-    /// [`Params::sigma`], or [`BoxNms::sigma`](crate::nms::BoxNms::sigma).
-    Sigma,
-    /// [`Params::edge_margin`].
-    EdgeMargin,
-    /// [`Params::edge_score`].
-    EdgeScore,
-    /// [`Params::embedding_distance`], or
-    /// [`BoxNms::embedding_distance`](crate::nms::BoxNms::embedding_distance).
-    EmbeddingDistance,
-    /// [`Params::embedding_iou_threshold`], or
-    /// [`BoxNms::embedding_iou_threshold`](crate::nms::BoxNms::embedding_iou_threshold).
-    EmbeddingIouThreshold,
-    /// [`SizeLimits::min`].
-    MinSize,
-    /// [`SizeLimits::max`].
-    MaxSize,
-    /// [`ImagePlace::visible`].
-    Visible,
-    /// [`FrameMap::size`](crate::geometry::FrameMap::size).
-    FrameSize,
-    /// [`FrameMap::ratio`](crate::geometry::FrameMap::ratio).
-    FrameRatio,
-    /// [`FrameMap::offset`](crate::geometry::FrameMap::offset).
-    FrameOffset,
-    /// [`Nms::model_size`](crate::nms::Nms::model_size).
-    ModelSize,
-}
-
 /// A parameter has an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: expected {expected}, got {got}", self.name())]
 #[non_exhaustive]
 pub struct ParamError {
-    /// The parameter.
-    pub parameter: Parameter,
+    /// The name of its field in Rust, in [`Params`] or its [`SizeLimits`] (`sizes.min`), [`ImagePlace`] or its frame
+    /// (`frame.size`). `thresholds` and fields of rules of classes can be of a [`class`](Self::class).
+    pub parameter: &'static str,
     /// The class, if the value applies to a single class.
     pub class: Option<usize>,
     /// Describes valid values.
@@ -64,28 +27,26 @@ pub struct ParamError {
     pub got: String,
 }
 
-impl Parameter {
-    /// An error unless `is_valid`.
-    fn check(
-        self,
-        is_valid: bool,
-        expected: &'static str,
-        got: impl fmt::Display,
-    ) -> Result<(), ParamError> {
-        if is_valid {
-            return Ok(());
-        }
-        Err(ParamError { parameter: self, class: None, expected, got: got.to_string() })
+/// An error unless `is_valid`.
+fn check(
+    parameter: &'static str,
+    is_valid: bool,
+    expected: &'static str,
+    got: impl fmt::Display,
+) -> Result<(), ParamError> {
+    if is_valid {
+        return Ok(());
     }
+    Err(ParamError { parameter, class: None, expected, got: got.to_string() })
+}
 
-    fn check_all<const N: usize, T: fmt::Debug>(
-        self,
-        expected: &'static str,
-        got: &[T; N],
-        is_valid: impl Fn(&T) -> bool,
-    ) -> Result<(), ParamError> {
-        self.check(got.iter().all(is_valid), expected, format_args!("{got:?}"))
-    }
+fn check_all<const N: usize, T: fmt::Debug>(
+    parameter: &'static str,
+    got: &[T; N],
+    expected: &'static str,
+    is_valid: impl Fn(&T) -> bool,
+) -> Result<(), ParamError> {
+    check(parameter, got.iter().all(is_valid), expected, format_args!("{got:?}"))
 }
 
 impl ParamError {
@@ -93,33 +54,12 @@ impl ParamError {
         Self { class: Some(class), ..self }
     }
 
-    /// The name of the field in Rust.
+    /// The name of the field in Rust, with the class.
     fn name(&self) -> String {
-        let field = match self.parameter {
-            Parameter::ScoreThreshold => {
-                return match self.class {
-                    Some(class) => format!("thresholds.per_class[{class}]"),
-                    None => "thresholds".to_owned(),
-                };
-            }
-            Parameter::IouThreshold => "iou_threshold",
-            Parameter::PixelOffset => "pixel_offset",
-            Parameter::Sigma => "sigma",
-            Parameter::EdgeMargin => "edge_margin",
-            Parameter::EdgeScore => "edge_score",
-            Parameter::EmbeddingDistance => "embedding_distance",
-            Parameter::EmbeddingIouThreshold => "embedding_iou_threshold",
-            Parameter::MinSize => "sizes.min",
-            Parameter::MaxSize => "sizes.max",
-            Parameter::Visible => "visible",
-            Parameter::FrameSize => "frame.size",
-            Parameter::FrameRatio => "frame.ratio",
-            Parameter::FrameOffset => "frame.offset",
-            Parameter::ModelSize => "model_size",
-        };
-        match self.class {
-            Some(class) => format!("class_rules[{class}].{field}"),
-            None => field.to_owned(),
+        match (self.class, self.parameter) {
+            (None, field) => field.to_owned(),
+            (Some(class), "thresholds") => format!("thresholds.per_class[{class}]"),
+            (Some(class), field) => format!("class_rules[{class}].{field}"),
         }
     }
 }
@@ -134,12 +74,12 @@ impl Params {
         self.check_thresholds()?;
         check_iou_threshold(self.iou_threshold)?;
         let offset = self.pixel_offset;
-        Parameter::PixelOffset.check([0.0, 1.0].contains(&offset), "0 or 1", offset)?;
+        check("pixel_offset", [0.0, 1.0].contains(&offset), "0 or 1", offset)?;
         check_sigma(self.sigma)?;
         let (margin, score) = (self.edge_margin, self.edge_score);
         let is_margin = margin.is_finite() && margin >= MIN_EDGE_MARGIN;
-        Parameter::EdgeMargin.check(is_margin, "a finite number of at least 1", margin)?;
-        Parameter::EdgeScore.check(score.is_finite(), "a finite number", score)?;
+        check("edge_margin", is_margin, "a finite number of at least 1", margin)?;
+        check("edge_score", score.is_finite(), "a finite number", score)?;
         check_embedding(self.embedding_distance, self.embedding_iou_threshold)?;
         check_sizes(&self.sizes)?;
         for (class, rule) in self.class_rules.iter().enumerate() {
@@ -160,20 +100,20 @@ impl Params {
     pub fn check_mask_frame(&self, has_frame: bool) -> Result<(), ParamError> {
         let is_known = self.mask_size != MaskSize::Frame || has_frame;
         let expected = "the size of the frame for masks in its pixels";
-        Parameter::FrameSize.check(is_known, expected, "none")
+        check("frame.size", is_known, expected, "none")
     }
 
     fn check_thresholds(&self) -> Result<(), ParamError> {
         let thresholds = &self.thresholds;
-        let check_number = |threshold: f32| {
-            Parameter::ScoreThreshold.check(!threshold.is_nan(), "a number", threshold)
-        };
+        let check_number =
+            |threshold: f32| check("thresholds", !threshold.is_nan(), "a number", threshold);
         check_number(thresholds.default)?;
         for (class, &threshold) in thresholds.per_class.iter().enumerate() {
             check_number(threshold).map_err(|error| error.of_class(class))?;
         }
         let mut all = thresholds.per_class.iter().chain([&thresholds.default]);
-        Parameter::ScoreThreshold.check(
+        check(
+            "thresholds",
             all.any(|&threshold| threshold != f32::INFINITY),
             "a number for at least one class",
             "infinity for all, which excludes every class",
@@ -193,13 +133,13 @@ impl ImagePlace {
         let has_area = visible.left < visible.right && visible.top < visible.bottom;
         let edges = [visible.left, visible.top, visible.right, visible.bottom];
         let expected = "a left edge before the right one and an upper edge above the lower one";
-        Parameter::Visible.check_all(expected, &edges, |_| has_area)?;
+        check_all("visible", &edges, expected, |_| has_area)?;
         let Some(FrameMap { size, ratio, offset }) = &self.frame else { return Ok(()) };
         let is_side = |side: &u32| (1..=MAX_FRAME_SIDE).contains(side);
-        Parameter::FrameSize.check_all("sides from 1 to 65536", size, is_side)?;
+        check_all("frame.size", size, "sides from 1 to 65536", is_side)?;
         let is_ratio = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
-        Parameter::FrameRatio.check_all("finite numbers above 0", ratio, is_ratio)?;
-        Parameter::FrameOffset.check_all("finite numbers", offset, |offset| offset.is_finite())
+        check_all("frame.ratio", ratio, "finite numbers above 0", is_ratio)?;
+        check_all("frame.offset", offset, "finite numbers", |offset| offset.is_finite())
     }
 }
 
@@ -211,7 +151,7 @@ pub fn check_iou_threshold(
     threshold: impl Into<f64> + Copy + fmt::Display,
 ) -> Result<(), ParamError> {
     let is_valid = (0.0..=1.0).contains(&threshold.into());
-    Parameter::IouThreshold.check(is_valid, "a number from 0 to 1", threshold)
+    check("iou_threshold", is_valid, "a number from 0 to 1", threshold)
 }
 
 /// Checks the width of the Gaussian functions.
@@ -219,7 +159,7 @@ pub fn check_iou_threshold(
 /// # Errors
 /// Fails if `sigma` is not finite, or not above 0.
 pub fn check_sigma(sigma: f32) -> Result<(), ParamError> {
-    Parameter::Sigma.check(sigma.is_finite() && sigma > 0.0, "a finite number above 0", sigma)
+    check("sigma", sigma.is_finite() && sigma > 0.0, "a finite number above 0", sigma)
 }
 
 /// Checks the distance and the overlap by which embeddings decide.
@@ -228,9 +168,9 @@ pub fn check_sigma(sigma: f32) -> Result<(), ParamError> {
 /// Fails if `distance` is not finite or below 0, or if `iou_threshold` is not from 0 to 1.
 pub fn check_embedding(distance: f32, iou_threshold: f32) -> Result<(), ParamError> {
     let is_distance = (0.0..f32::INFINITY).contains(&distance);
-    Parameter::EmbeddingDistance.check(is_distance, "a finite number of at least 0", distance)?;
+    check("embedding_distance", is_distance, "a finite number of at least 0", distance)?;
     let is_threshold = (0.0..=1.0).contains(&iou_threshold);
-    Parameter::EmbeddingIouThreshold.check(is_threshold, "a number from 0 to 1", iou_threshold)
+    check("embedding_iou_threshold", is_threshold, "a number from 0 to 1", iou_threshold)
 }
 
 /// Checks the size of a model's input. A size of 1 by 1 means that the size is unknown, or that
@@ -240,17 +180,17 @@ pub fn check_embedding(distance: f32, iou_threshold: f32) -> Result<(), ParamErr
 /// Fails if a side is not finite or less than a pixel.
 pub fn check_model_size(size: [f32; 2]) -> Result<(), ParamError> {
     let expected = "width and height in pixels, each at least 1";
-    Parameter::ModelSize.check_all(expected, &size, |side| side.is_finite() && *side >= 1.0)
+    check_all("model_size", &size, expected, |side| side.is_finite() && *side >= 1.0)
 }
 
 fn check_sizes(sizes: &SizeLimits) -> Result<(), ParamError> {
     let SizeLimits { min, max } = sizes;
     // A comparison with NaN is false.
-    Parameter::MinSize.check_all("numbers of at least 0", min, |&limit| limit >= 0.0)?;
+    check_all("sizes.min", min, "numbers of at least 0", |&limit| limit >= 0.0)?;
     let expected = "numbers above 0, infinity for no limit";
-    Parameter::MaxSize.check_all(expected, max, |&limit| limit > 0.0)?;
+    check_all("sizes.max", max, expected, |&limit| limit > 0.0)?;
     let are_ordered = min[0] <= max[0] && min[1] <= max[1];
-    Parameter::MinSize.check_all("numbers of at most the greatest size", min, |_| are_ordered)
+    check_all("sizes.min", min, "numbers of at most the greatest size", |_| are_ordered)
 }
 
 #[cfg(test)]
@@ -403,7 +343,7 @@ mod tests {
         assert_eq!(check_model_size([1.0, 640.0]), Ok(()));
         for size in [[0.0, 640.0], [640.0, f32::NAN], [f32::INFINITY, 640.0], [-640.0, 640.0]] {
             let error = check_model_size(size).unwrap_err();
-            assert_eq!(error.parameter, Parameter::ModelSize);
+            assert_eq!(error.parameter, "model_size");
         }
     }
 }

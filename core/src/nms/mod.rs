@@ -65,7 +65,7 @@ pub use crate::engine::detail::{Detail, Point, Points};
 pub use crate::engine::{
     Backend, ClassRule, ClassThresholds, Detection, DeviceCounts, DeviceOutcome, DeviceWork,
     EngineError, GroupOutcome, ImagePlace, Job, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks,
-    Method, Outcome, ParamError, Parameter, Params, RegionEdges, ResultMemory, Scalar, ScalarField,
+    Method, Outcome, ParamError, Params, RegionEdges, ResultMemory, Scalar, ScalarField,
     ScalarKind, SizeLimits, check_embedding, check_iou_threshold, check_model_size, check_sigma,
 };
 pub use crate::geometry::{Bounds, FrameMap, OrientedBox, Overlap};
