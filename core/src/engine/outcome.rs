@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use super::Detection;
-use super::masks::{MaskPlace, Masks};
+use super::masks::{MaskPlace, MaskPlaces, Masks};
+use super::{Detection, Job};
+use crate::decoder::Layout;
 
 /// The result of a run: one [`GroupOutcome`] per group of images, in the order of groups.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,44 @@ pub struct Outcome<'a> {
     /// The number of anchors of an image.
     pub(super) anchors: usize,
     pub(super) device: DeviceWork,
+}
+
+/// Results in host memory; the buffers are reused.
+#[derive(Debug, Default)]
+pub(super) struct HostResults {
+    pub groups: Vec<GroupCounts>,
+    /// The survivors of all groups.
+    pub survivors: Vec<Detection>,
+    /// The columns of all survivors.
+    pub columns: Vec<f32>,
+    pub masks: MaskPlaces,
+    pub mask_bytes: Vec<u8>,
+}
+
+impl HostResults {
+    /// Begins a run.
+    pub fn begin(&mut self, job: Job<'_>) {
+        self.groups.clear();
+        self.survivors.clear();
+        self.columns.clear();
+        self.masks.begin(job);
+        self.mask_bytes.clear();
+    }
+
+    /// The outcome of a run of the engine with this name.
+    pub fn outcome(&self, engine: &'static str, layout: &Layout) -> Outcome<'_> {
+        Outcome {
+            engine,
+            groups: &self.groups,
+            detections: &self.survivors,
+            columns: &self.columns,
+            column_components: layout.column_components(),
+            mask_places: &self.masks.places,
+            mask_bytes: &self.mask_bytes,
+            anchors: layout.anchors(),
+            device: DeviceWork::default(),
+        }
+    }
 }
 
 /// The result for the images of a group.

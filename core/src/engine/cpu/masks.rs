@@ -8,10 +8,9 @@
 
 use std::ops::Range;
 
-use super::super::masks::{
-    FrameSamples, MaskArea, MaskGrid, MaskPlace, MaskPlaces, Sample, WORD_BYTES,
-};
-use super::super::{Detection, EngineError, Job};
+use super::super::EngineError;
+use super::super::masks::{FrameSamples, MaskArea, MaskGrid, MaskPlace, Sample, WORD_BYTES};
+use super::super::outcome::HostResults;
 use super::dispatch::{Work, dispatch};
 use super::host_tensors::HostTensors;
 use super::mask_logits::MaskLogits;
@@ -22,11 +21,9 @@ use crate::decoder::layout::{Column, Prototypes};
 /// logits take 2 MB.
 const MAX_LOGITS: usize = 1 << 19;
 
-/// The masks of a run.
+/// Computes the bits of masks.
 #[derive(Debug, Default)]
 pub(super) struct MaskBuffers {
-    pub of_run: MaskPlaces,
-    pub bytes: Vec<u8>,
     /// The masks of the current group whose bits are to be computed.
     pending: Vec<Pending>,
     logits: MaskLogits,
@@ -39,7 +36,7 @@ struct Pending {
     place: MaskPlace,
     /// The index of the image.
     image: usize,
-    /// The index of the survivor's first coefficient in the columns of the group.
+    /// The index of the survivor's first coefficient in the columns of all survivors.
     coefficients: usize,
 }
 
@@ -55,12 +52,7 @@ struct Scratch {
 }
 
 impl MaskBuffers {
-    pub fn begin(&mut self, job: Job<'_>) {
-        self.of_run.begin(job);
-        self.bytes.clear();
-    }
-
-    /// Adds the masks of the survivors of a group of `images`, whose rows of columns are `columns`.
+    /// Adds the masks of the survivors of a group of `images`. The first survivor is at `begin`.
     ///
     /// # Errors
     /// If the prototypes of an image cannot be read.
@@ -70,28 +62,30 @@ impl MaskBuffers {
         prototypes: &Prototypes,
         host: &HostTensors<'_, '_>,
         images: Range<usize>,
-        survivors: &[Detection],
-        columns: &[f32],
+        results: &mut HostResults,
+        begin: usize,
     ) -> Result<(), EngineError> {
-        let Self { of_run, bytes, pending, logits, scratch } = self;
-        let (anchors, begin) = (layout.anchors(), of_run.places.len());
-        let words = of_run.add_group(images.clone(), anchors, survivors, bytes.len());
+        let Self { pending, logits, scratch } = self;
+        let HostResults { survivors, columns, masks, mask_bytes: bytes, .. } = results;
+        let (survivors, anchors) = (&survivors[begin..], layout.anchors());
+        let words = masks.add_group(images.clone(), anchors, survivors, bytes.len());
         bytes.resize(bytes.len() + words as usize * WORD_BYTES as usize, 0);
         let components = |columns: &[Column]| columns.iter().map(|it| it.components).sum::<usize>();
         let (before, rest) = layout.columns.split_at(prototypes.column);
         let (first, channels) = (components(before), rest[0].components);
-        let rows = (first..).step_by(components(&layout.columns));
-        let all = survivors.iter().zip(&of_run.places[begin..]).zip(rows);
+        let row = components(&layout.columns);
+        let rows = (begin * row + first..).step_by(row);
+        let all = survivors.iter().zip(&masks.places[begin..]).zip(rows);
         pending.clear();
-        let masks = all.map(|((survivor, &place), coefficients)| {
+        let all = all.map(|((survivor, &place), coefficients)| {
             let image = images.start + survivor.anchor as usize / anchors;
             Pending { place, image, coefficients }
         });
-        pending.extend(masks.filter(|mask| mask.place.area.bytes() > 0));
+        pending.extend(all.filter(|mask| mask.place.area.bytes() > 0));
         pending.sort_unstable_by_key(|mask| mask.image);
         for pending in pending.chunk_by(|a, b| a.image == b.image) {
             let image = pending[0].image;
-            let grid = &of_run.grids[image];
+            let grid = &masks.grids[image];
             let numbers = host.image(image)?.numbers(&prototypes.field);
             let mut rest = pending;
             while !rest.is_empty() {

@@ -32,12 +32,11 @@ mod suppressors;
 use std::ops::Range;
 
 use super::class_limits::ClassLimits;
+use super::outcome::HostResults;
 use super::params::cap;
 use super::place::image_groups;
 use super::validate::validate;
-use super::{
-    Detection, DeviceWork, Engine, EngineError, GroupCounts, Job, Method, Outcome, Params,
-};
+use super::{Detection, Engine, EngineError, GroupCounts, Job, Method, Outcome, Params};
 use crate::decoder::{Layout, MAX_CLASSES};
 use crate::geometry::oriented::Rectangle;
 use by_class::ByClass;
@@ -58,11 +57,7 @@ pub struct Cpu {
     by_class: ByClass,
     suppressors: Lists,
     oriented_suppressors: Lists<Rectangle>,
-    groups: Vec<GroupCounts>,
-    /// The survivors of all groups.
-    survivors: Vec<Detection>,
-    /// The columns of all survivors.
-    columns: Vec<f32>,
+    results: HostResults,
     masks: MaskBuffers,
     limits: ClassLimits,
     merging: Merging,
@@ -90,10 +85,7 @@ impl Engine for Cpu {
     fn run(&mut self, job: Job<'_>) -> Result<Outcome<'_>, EngineError> {
         validate(job)?;
         let Job { tensors, layout, params, images } = job;
-        self.groups.clear();
-        self.survivors.clear();
-        self.columns.clear();
-        self.masks.begin(job);
+        self.results.begin(job);
         let mut host = HostTensors::new(tensors);
         host.map(layout)?;
         let plain = layout.plain(tensors);
@@ -123,17 +115,7 @@ impl Engine for Cpu {
             }
             self.apply_limits(params, first);
         }
-        Ok(Outcome {
-            engine: self.name(),
-            groups: &self.groups,
-            detections: &self.survivors,
-            columns: &self.columns,
-            column_components: layout.column_components(),
-            mask_places: &self.masks.of_run.places,
-            mask_bytes: &self.masks.bytes,
-            anchors: layout.anchors(),
-            device: DeviceWork::default(),
-        })
+        Ok(self.results.outcome(self.name(), layout))
     }
 }
 
@@ -158,10 +140,10 @@ impl Cpu {
         let all = corners.iter().zip(scores).enumerate();
         found.candidates.extend(all.map(|(index, numbers)| candidate(index, numbers)));
         found.rows.extend_from_slice(rows);
-        self.survivors.clear();
+        self.results.survivors.clear();
         self.merging.merged.clear();
         self.suppress(params);
-        (&self.survivors, &self.merging.merged)
+        (&self.results.survivors, &self.merging.merged)
     }
 
     /// Adds the columns and the masks of the survivors of a group of `images`. The first survivor is at `first`.
@@ -172,31 +154,31 @@ impl Cpu {
         images: Range<usize>,
         first: usize,
     ) -> Result<(), EngineError> {
-        let (survivors, first_number) = (&self.survivors[first..], self.columns.len());
+        let HostResults { survivors, columns, .. } = &mut self.results;
         let image = |survivor: &Detection| survivor.anchor as usize / layout.anchors();
         // Usually consecutive survivors belong to one image, or all survivors do.
-        for of_image in survivors.chunk_by(|a, b| image(a) == image(b)) {
+        for of_image in survivors[first..].chunk_by(|a, b| image(a) == image(b)) {
             let tensors = host.image(images.start + image(&of_image[0]))?;
             for survivor in of_image {
-                tensors.append_columns(layout, survivor, &mut self.columns);
+                tensors.append_columns(layout, survivor, columns);
             }
         }
         if let Some(prototypes) = &layout.prototypes {
-            let columns = &self.columns[first_number..];
-            self.masks.add_group(layout, prototypes, host, images, survivors, columns)?;
+            self.masks.add_group(layout, prototypes, host, images, &mut self.results, first)?;
         }
         Ok(())
     }
 
     /// Suppresses a group's candidates and returns the index of the group's first survivor.
     fn suppress_group(&mut self, params: &Params) -> usize {
-        let first = self.survivors.len();
+        let first = self.results.survivors.len();
         self.suppress(params);
         let Found { candidates, rejected, .. } = &self.decoder.found;
-        self.groups.push(GroupCounts {
+        let HostResults { groups, survivors, .. } = &mut self.results;
+        groups.push(GroupCounts {
             first,
             first_mask: first,
-            survivors: self.survivors.len() - first,
+            survivors: survivors.len() - first,
             candidates: candidates.len(),
             rejected: *rejected,
         });
@@ -208,23 +190,24 @@ impl Cpu {
         if !params.has_class_limits() {
             return;
         }
-        let width = self.columns.len().checked_div(self.survivors.len()).unwrap_or(0);
-        let places = &mut self.masks.of_run.places;
+        let HostResults { groups, survivors, columns, masks, .. } = &mut self.results;
+        let (places, width) =
+            (&mut masks.places, columns.len().checked_div(survivors.len()).unwrap_or(0));
         let kept = self.limits.apply(
             params,
-            &mut self.survivors[first..],
-            &mut self.columns[first * width..],
+            &mut survivors[first..],
+            &mut columns[first * width..],
             places.get_mut(first..).unwrap_or_default(),
         );
-        self.survivors.truncate(first + kept);
-        self.columns.truncate((first + kept) * width);
+        survivors.truncate(first + kept);
+        columns.truncate((first + kept) * width);
         places.truncate(first + kept);
-        self.groups.last_mut().expect("the group has been added").survivors = kept;
+        groups.last_mut().expect("the group has been added").survivors = kept;
     }
 
     /// Adds the survivors of a method that changes boxes or scores, or decides by a column.
     fn merge(&mut self, params: &Params) {
-        let Self { decoder, ranking, survivors, merging, .. } = self;
+        let Self { decoder, ranking, results, merging, .. } = self;
         let compares_classes = compares_classes(decoder, params);
         let candidates = &decoder.found.candidates[..];
         let keys = ranking.top(candidates, candidates.len().min(cap(params.max_candidates)));
@@ -233,7 +216,7 @@ impl Cpu {
         let ranked = merging::Ranked { candidates, keys, compares_classes, rows, components };
         let merged = merging.run(&ranked, params);
         merged.truncate(cap(params.survivors_to_find()));
-        survivors.extend(merged.detections());
+        results.survivors.extend(merged.detections());
     }
 
     fn suppress(&mut self, params: &Params) {
@@ -243,7 +226,8 @@ impl Cpu {
         }
         let is_by_class = self.is_by_class(params);
         let compares_classes = compares_classes(&self.decoder, params);
-        let Self { decoder, ranking, by_class, survivors, .. } = self;
+        let Self { decoder, ranking, by_class, results, .. } = self;
+        let survivors = &mut results.survivors;
         let Lists { of_all, of_classes } = &mut self.suppressors;
         let oriented = &mut self.oriented_suppressors;
         let suppression =
@@ -301,16 +285,16 @@ mod tests {
         let rules = ImageRules { params: &params, place, first_anchor: 0 };
         let (layout, rules, boxes, scores) = (&plain, &rules, &columns[..], &columns[..]);
         (&mut portable.decoder, PlainImage { layout, rules, boxes, scores }).run();
-        let Cpu { decoder, ranking, by_class, survivors, suppressors, .. } = &mut portable;
-        let found = &decoder.found;
+        let Cpu { decoder, ranking, by_class, results, suppressors, .. } = &mut portable;
+        let (found, survivors) = (&decoder.found, &mut results.survivors);
         let suppression = Suppression { found, ranking, by_class, survivors, params: &params };
         Work::run((suppression, &mut suppressors.of_all));
         assert_eq!(portable.decoder.found.candidates, dispatched.decoder.found.candidates);
-        assert_eq!(portable.survivors, dispatched.survivors);
+        assert_eq!(portable.results.survivors, dispatched.results.survivors);
         assert!(
-            (20..900).contains(&dispatched.survivors.len()),
+            (20..900).contains(&dispatched.results.survivors.len()),
             "{} survivors",
-            dispatched.survivors.len()
+            dispatched.results.survivors.len()
         );
     }
 }

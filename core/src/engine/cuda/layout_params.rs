@@ -195,6 +195,10 @@ impl LayoutField {
         }
     }
 
+    fn optional(field: &Option<Field>, source: &Source) -> Self {
+        field.as_ref().map(|field| Self::new(field, source)).unwrap_or_default()
+    }
+
     /// The priors in the table at `address`, starting at number `first`.
     fn of_table(address: u64, first: usize) -> Self {
         Self {
@@ -217,7 +221,7 @@ impl LayoutGroup {
         lanes: u32,
     ) -> Self {
         let field = |field: &Field| LayoutField::new(field, source);
-        let optional = |of: &Option<Field>| of.as_ref().map(field).unwrap_or_default();
+        let optional = |of: &Option<Field>| LayoutField::optional(of, source);
         let mut made = Self {
             boxes: field(&group.boxes),
             scores: field(&group.scores),
@@ -271,11 +275,7 @@ impl LayoutParams {
         let BoxRule { format, axes, transform, bins, variances, angle_factor } = layout.boxes;
         let first = layout.groups.first();
         let mut made = Self {
-            count: layout
-                .count
-                .as_ref()
-                .map(|count| LayoutField::new(count, source))
-                .unwrap_or_default(),
+            count: LayoutField::optional(&layout.count, source),
             group_count: layout.groups.len() as u32,
             has_count: layout.count.is_some().into(),
             has_objectness: first.is_some_and(|group| group.objectness.is_some()).into(),

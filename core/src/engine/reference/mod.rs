@@ -11,14 +11,15 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::formula::{self, Prior};
-use super::masks::{MaskGrid, MaskPlaces, WORD_BYTES};
+use super::masks::{MaskArea, MaskGrid, WORD_BYTES};
+use super::outcome::HostResults;
 use super::pair_rules::{adaptive_threshold, are_near};
 use super::params::cap;
 use super::place::{DecodePlace, image_groups};
 use super::validate::validate;
 use super::{
-    Detection, DeviceWork, Engine, EngineError, GroupCounts, Job, MAX_ANGLE, MAX_BOX_SIDE,
-    MaskPlace, Method, Outcome, Params,
+    Detection, Engine, EngineError, GroupCounts, Job, MAX_ANGLE, MAX_BOX_SIDE, Method, Outcome,
+    Params,
 };
 use crate::decoder::layout::{Combination, Field, Group, Prototypes};
 use crate::geometry::oriented::{self, Rectangle};
@@ -29,11 +30,7 @@ use crate::tensor::{Elements, HostImages};
 /// The engine that implements the rules without optimization.
 #[derive(Debug, Default)]
 pub struct Reference {
-    groups: Vec<GroupCounts>,
-    survivors: Vec<Detection>,
-    columns: Vec<f32>,
-    masks: MaskPlaces,
-    mask_bytes: Vec<u8>,
+    results: HostResults,
 }
 
 impl Engine for Reference {
@@ -44,25 +41,11 @@ impl Engine for Reference {
     fn run(&mut self, job: Job<'_>) -> Result<Outcome<'_>, EngineError> {
         validate(job)?;
         let Job { layout, images, .. } = job;
-        self.groups.clear();
-        self.survivors.clear();
-        self.columns.clear();
-        self.masks.begin(job);
-        self.mask_bytes.clear();
+        self.results.begin(job);
         for group in image_groups(images) {
             self.run_group(job, group)?;
         }
-        Ok(Outcome {
-            engine: self.name(),
-            groups: &self.groups,
-            detections: &self.survivors,
-            columns: &self.columns,
-            column_components: layout.column_components(),
-            mask_places: &self.masks.places,
-            mask_bytes: &self.mask_bytes,
-            anchors: layout.anchors(),
-            device: DeviceWork::default(),
-        })
+        Ok(self.results.outcome(self.name(), layout))
     }
 }
 
@@ -94,8 +77,9 @@ impl Reference {
         };
         let found = suppress(&candidates, &rows, params);
         let kept = kept(&found, params);
-        let first = self.survivors.len();
-        self.groups.push(GroupCounts {
+        let HostResults { groups, survivors, columns, masks, mask_bytes } = &mut self.results;
+        let first = survivors.len();
+        groups.push(GroupCounts {
             first,
             first_mask: first,
             survivors: kept.len(),
@@ -107,50 +91,24 @@ impl Reference {
         for survivor in kept.iter().map(|&index| &found[index]) {
             let image = image_of(survivor);
             for column in 0..layout.columns.len() {
-                self.columns.extend(image.row(column, survivor));
+                columns.extend(image.row(column, survivor));
             }
         }
         if let Some(prototypes) = &layout.prototypes {
-            let first_byte = self.mask_bytes.len();
-            let words = self.masks.add_group(group, layout.anchors(), &found, first_byte);
-            self.mask_bytes.resize(first_byte + words as usize * WORD_BYTES as usize, 0);
-            let places = self.masks.places.split_off(first);
-            for (survivor, &place) in found.iter().zip(&places) {
-                self.add_mask(prototypes, place, image_of(survivor), survivor);
+            let first_byte = mask_bytes.len();
+            let words = masks.add_group(group, layout.anchors(), &found, first_byte);
+            mask_bytes.resize(first_byte + words as usize * WORD_BYTES as usize, 0);
+            let places = masks.places.split_off(first);
+            for (survivor, place) in found.iter().zip(&places) {
+                let image = image_of(survivor);
+                let grid = &masks.grids[image.index];
+                let bytes = &mut mask_bytes[place.first..];
+                image.set_mask(prototypes, grid, place.area, survivor, bytes);
             }
-            self.masks.places.extend(kept.iter().map(|&index| places[index]));
+            masks.places.extend(kept.iter().map(|&index| places[index]));
         }
-        self.survivors.extend(kept.iter().map(|&index| found[index]));
+        survivors.extend(kept.iter().map(|&index| found[index]));
         Ok(())
-    }
-
-    /// Adds the bits of a survivor's mask.
-    fn add_mask(
-        &mut self,
-        prototypes: &Prototypes,
-        place: MaskPlace,
-        image: &Image<'_>,
-        survivor: &Detection,
-    ) {
-        let grid = &self.masks.grids[image.index];
-        let logit = |[column, row]: [u32; 2]| {
-            let pixel = row as usize * prototypes.width + column as usize;
-            let coefficients = image.row(prototypes.column, survivor).enumerate();
-            let products = coefficients.map(|(channel, coefficient)| {
-                coefficient * image.number(&prototypes.field, pixel, channel)
-            });
-            products.fold(0.0, |sum, product| sum + product)
-        };
-        let bytes = &mut self.mask_bytes[place.first..];
-        for y in 0..place.area.height {
-            for x in 0..place.area.width {
-                let pixel = [place.area.left + x, place.area.top + y];
-                if logit_of(grid, pixel, logit) > 0.0 {
-                    let byte = y as usize * place.area.stride() + x as usize / 8;
-                    bytes[byte] |= 0x80 >> (x % 8);
-                }
-            }
-        }
     }
 }
 
@@ -193,6 +151,34 @@ impl<'a> Image<'a> {
         let (group, anchor) = self.locate(candidate.anchor as usize - self.first_anchor);
         let components = 0..self.job.layout.columns[column].components;
         components.map(move |c| self.number(&group.columns[column], anchor, c))
+    }
+
+    /// Sets the bits of a survivor's mask, which begin with `bytes`.
+    fn set_mask(
+        &self,
+        prototypes: &Prototypes,
+        grid: &MaskGrid,
+        area: MaskArea,
+        survivor: &Detection,
+        bytes: &mut [u8],
+    ) {
+        let logit = |[column, row]: [u32; 2]| {
+            let pixel = row as usize * prototypes.width + column as usize;
+            let coefficients = self.row(prototypes.column, survivor).enumerate();
+            let products = coefficients.map(|(channel, coefficient)| {
+                coefficient * self.number(&prototypes.field, pixel, channel)
+            });
+            products.fold(0.0, |sum, product| sum + product)
+        };
+        for y in 0..area.height {
+            for x in 0..area.width {
+                let pixel = [area.left + x, area.top + y];
+                if logit_of(grid, pixel, logit) > 0.0 {
+                    let byte = y as usize * area.stride() + x as usize / 8;
+                    bytes[byte] |= 0x80 >> (x % 8);
+                }
+            }
+        }
     }
 
     /// The group of an anchor of the image, and the anchor's number in it.
