@@ -94,8 +94,8 @@ pub struct Nms {
     /// The position of the frame in the model's input, for masks in its pixels ([`MaskSize::Frame`]) and for
     /// [`Params::region_edges`]; with a frame, [`Params::sizes`] are in pixels of the frame.
     pub frame: Option<FrameMap>,
-    /// Regions of a frame, such as tiles. If there are any, the images of a run are these regions of a frame, then those of
-    /// the next frame, and so on; boxes are in pixels of the frame, and are compared with those of all regions of their frame.
+    /// Regions of a frame, such as tiles. If there are any, the images of a run are these regions of a frame, then the regions
+    /// of the next frame, and so on; boxes are in pixels of the frame, and are compared with the boxes of all regions of their frame.
     /// [`visible`](Self::visible), [`frame`](Self::frame) and [`model_size`](Self::model_size) should be a whole
     /// frame's.
     pub regions: Vec<Mapping>,

@@ -141,7 +141,7 @@ pub(super) struct KernelNode {
     pub reads: Reads,
 }
 
-/// What a kernel reads of a launch's parameters.
+/// The parameters of a launch that a kernel reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reads {
     /// The tensors.
