@@ -6,7 +6,7 @@
 //! rounding in between, and converted to colors: the compiler vectorizes these loops. Finally, each color is looked up
 //! in the table.
 
-use super::frame_format::CHANNELS;
+use super::frame_format::{CHANNELS, ColorMatrix};
 use super::positions::POSITION_BITS;
 use super::resample_params::VALUES;
 use super::resampler::{BORDER, Resampler};
@@ -171,16 +171,17 @@ fn row(
         }
     }
     for (channel, values) in values.iter_mut().enumerate().take(input.channels) {
-        let color = resampler.format.color;
+        let ColorMatrix { matrix, bias } = resampler.format.color;
+        let (weights, bias) = (matrix[channel], bias[channel]);
         let values = values[columns.clone()].iter_mut();
         let [first, second, third] = &*samples;
         if components.len() == 1 {
             for (value, &a) in values.zip(first) {
-                *value = color.value(channel, [a, 0, 0]);
+                *value = ColorMatrix::value(weights, bias, [a, 0, 0]);
             }
         } else {
             for (value, ((&a, &b), &c)) in values.zip(first.iter().zip(second).zip(third)) {
-                *value = color.value(channel, [a, b, c]);
+                *value = ColorMatrix::value(weights, bias, [a, b, c]);
             }
         }
     }

@@ -90,11 +90,11 @@ impl ColorMatrix {
         Self { matrix, bias }
     }
 
-    /// Returns the value of channel `c` for these samples.
+    /// Returns the value of a channel with these weights and this bias, for these samples.
     #[inline(always)]
-    pub fn value(&self, c: usize, samples: [u8; CHANNELS]) -> u8 {
-        let product = |k: usize| i32::from(self.matrix[c][k]) * i32::from(i16::from(samples[k]));
-        let sum = product(0) + product(1) + product(2) + self.bias[c];
+    pub fn value(weights: [i16; CHANNELS], bias: i32, samples: [u8; CHANNELS]) -> u8 {
+        let product = |k: usize| i32::from(weights[k]) * i32::from(i16::from(samples[k]));
+        let sum = product(0) + product(1) + product(2) + bias;
         (sum >> MATRIX_BITS).clamp(0, 255) as u8
     }
 }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     fn rgb(color: &ColorMatrix, samples: [u8; 3]) -> [u8; 3] {
-        [0, 1, 2].map(|c| color.value(c, samples))
+        [0, 1, 2].map(|c| ColorMatrix::value(color.matrix[c], color.bias[c], samples))
     }
 
     #[test]
