@@ -218,7 +218,7 @@ impl Merging {
 }
 
 impl WithTest<()> for (&mut Merging, &Part<'_>, &Params) {
-    #[inline(always)]
+    #[inline(never)]
     fn run<C: Conflict<Shape = ()>>(self) {
         let (merging, part, params) = self;
         merging.run_method::<C>(part, params);
