@@ -39,6 +39,7 @@ pub struct Mapping {
     model: [u32; 2],
     ratio: [f64; 2],
     offset: [f64; 2],
+    visible: Bounds,
 }
 
 impl Mapping {
@@ -88,7 +89,15 @@ impl Mapping {
         let offset = [0, 1].map(|axis| {
             f64::from(fit.offset[axis]) - ratio[axis] * f64::from(region.origin()[axis])
         });
-        Ok(Self { frame, region, model, ratio, offset })
+        let edge = |axis: usize, edge: u32| (offset[axis] + ratio[axis] * f64::from(edge)) as f32;
+        let FrameRegion { left, top, width, height } = region;
+        let visible = Bounds {
+            left: edge(0, left),
+            top: edge(1, top),
+            right: edge(0, left + width),
+            bottom: edge(1, top + height),
+        };
+        Ok(Self { frame, region, model, ratio, offset, visible })
     }
 
     /// The mapping for boxes that are in pixels of the frame already: it only clips them to the frame.
@@ -127,13 +136,7 @@ impl Mapping {
     /// The rectangle of the frame, or of its region, in pixels of the model's input: the part between the borders if
     /// the frame is letterboxed, else the whole input.
     pub fn visible(&self) -> Bounds {
-        let to_model =
-            |axis: usize, edge: u32| self.offset[axis] + self.ratio[axis] * f64::from(edge);
-        let FrameRegion { left, top, width, height } = self.region;
-        let [left, right] = [left, left + width].map(|edge| to_model(0, edge));
-        let [top, bottom] = [top, top + height].map(|edge| to_model(1, edge));
-        let [left, top, right, bottom] = [left, top, right, bottom].map(|edge| edge as f32);
-        Bounds { left, top, right, bottom }
+        self.visible
     }
 
     /// The box in pixels of the frame, clipped to it; `None` if it does not intersect
