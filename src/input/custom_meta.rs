@@ -40,6 +40,7 @@ use gst_newer::CustomMeta;
 
 use super::region::TensorRegion;
 use super::selection::SetTensors;
+use super::source::{FrameTensors, ImageFrame};
 use super::{AttachedTensor, InputError, Tensors};
 use crate::bindings::field_name::FieldName;
 use crate::bindings::strings;
@@ -204,8 +205,8 @@ pub(super) fn read<'a>(
     META.structures(buffer).try_for_each(|structure| push(structure, tensors))
 }
 
-/// Reads the attached tensors with this source, and the regions that they belong to; `None` stands for tensors without
-/// a source. The order and the limit of the tensors of a region, or of a frame without regions, are as in [`read`].
+/// Reads the attached tensors with this source, and the regions that they belong to, into an empty set; `None` stands
+/// for tensors without a source. The order and the limit of the tensors of a region, or of a frame without regions, are as in [`read`].
 ///
 /// # Errors
 /// If [`read`] would return an error, if a region is malformed, or if only some tensors of the source have a region. Only
@@ -213,25 +214,24 @@ pub(super) fn read<'a>(
 pub(super) fn read_from<'a>(
     buffer: &'a gst::BufferRef,
     source: Option<&str>,
-) -> Result<SetTensors<'a>, InputError> {
-    let mut set = SetTensors::default();
-    let SetTensors { frame, regions } = &mut set;
+    SetTensors { frame: FrameTensors { tensors: of_frame, .. }, regions }: &mut SetTensors<'a>,
+) -> Result<(), InputError> {
     for structure in META.structures(buffer) {
         if self::source(structure)? != source {
             continue;
         }
         match TensorRegion::read(structure)? {
-            None if regions.is_empty() => push(structure, frame)?,
-            Some(region) if frame.is_empty() => {
+            None if regions.is_empty() => push(structure, of_frame)?,
+            region @ Some(_) if of_frame.is_empty() => {
                 let id = text(&ID, value(structure, &ID)?)?;
-                let is_next = regions
-                    .last()
-                    .is_none_or(|(last, tensors)| *last != region || tensors.has_id(id));
-                if is_next {
-                    regions.push((region, Tensors::default()));
+                let is_next = |last: &FrameTensors<'_>| {
+                    last.frame.region != region || last.tensors.has_id(id)
+                };
+                if regions.last().is_none_or(is_next) {
+                    let frame = ImageFrame { region, ..ImageFrame::default() };
+                    regions.push(FrameTensors { frame, tensors: Tensors::default() });
                 }
-                let (_, tensors) = regions.last_mut().expect("there is a region");
-                push(structure, tensors)?;
+                push(structure, &mut regions.last_mut().expect("there is a region").tensors)?;
             }
             _ => {
                 let id = text(&ID, value(structure, &ID)?)?;
@@ -241,7 +241,7 @@ pub(super) fn read_from<'a>(
             }
         }
     }
-    Ok(set)
+    Ok(())
 }
 
 /// Returns the source of each attached tensor.

@@ -10,7 +10,7 @@ use std::fmt;
 use arrayvec::ArrayVec;
 
 use super::custom_meta;
-use super::region::TensorRegion;
+use super::source::FrameTensors;
 use super::tensor_meta;
 use super::{InputError, Tensors};
 
@@ -65,15 +65,14 @@ pub enum Set<'a> {
 #[derive(Debug, Default)]
 pub struct SetTensors<'a> {
     /// The tensors of a model that ran on the whole frame.
-    pub frame: Tensors<'a>,
+    pub frame: FrameTensors<'a>,
     /// The parts of the frame on which a model ran, each with its tensors.
-    pub regions: Vec<(TensorRegion, Tensors<'a>)>,
+    pub regions: Vec<FrameTensors<'a>>,
 }
 
 impl<'a> SetTensors<'a> {
     fn all(&self) -> impl Iterator<Item = &Tensors<'a>> {
-        let of_regions = self.regions.iter().map(|(_, tensors)| tensors);
-        std::iter::once(&self.frame).chain(of_regions)
+        std::iter::once(&self.frame).chain(&self.regions).map(|image| &image.tensors)
     }
 
     /// Returns whether the set has no tensors.
@@ -83,7 +82,7 @@ impl<'a> SetTensors<'a> {
 
     /// Returns the tensors of the frame, or of the first region.
     pub fn first(&self) -> &Tensors<'a> {
-        self.regions.first().map_or(&self.frame, |(_, tensors)| tensors)
+        &self.regions.first().unwrap_or(&self.frame).tensors
     }
 
     /// Returns the caps with the model description, from the first tensor that has any.
@@ -176,25 +175,26 @@ impl SetReader {
         Self { selection, removed: String::new() }
     }
 
-    /// Returns the tensors of the selected set, and all sets of the buffer. There are no tensors if the buffer does
-    /// not have the selected set. Does not allocate.
+    /// Reads the tensors of the selected set into an empty set of 6 KB, which results would copy from function to function,
+    /// and returns all sets of the buffer. There are no tensors if the buffer does not have the selected set. Does not
+    /// allocate.
     ///
     /// # Errors
     /// If the plugin's own metadata is malformed.
     pub fn read<'a>(
         &self,
         buffer: &'a gst::BufferRef,
-    ) -> Result<(SetTensors<'a>, Sets<'a>), InputError> {
+        tensors: &mut SetTensors<'a>,
+    ) -> Result<Sets<'a>, InputError> {
         let sets = Sets::read(buffer)?;
-        let mut tensors = SetTensors::default();
         match sets.find(&self.selection) {
             None => {}
             Some(Set::TensorMeta(index)) => {
-                tensor_meta::read_one(buffer, index, &mut tensors.frame);
+                tensor_meta::read_one(buffer, index, &mut tensors.frame.tensors);
             }
-            Some(Set::Source(source)) => tensors = custom_meta::read_from(buffer, source)?,
+            Some(Set::Source(source)) => custom_meta::read_from(buffer, source, tensors)?,
         }
-        Ok((tensors, sets))
+        Ok(sets)
     }
 
     /// Removes the selected set, or all tensors if the user has selected no set.

@@ -19,14 +19,14 @@ use super::{MAX_TENSORS, TensorViews, Tensors};
 use nmsfilter_core::tensor::{self, Shape, Storage, TensorView};
 
 /// A frame, or a region of a frame, and the tensors that are attached for it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct FrameTensors<'a> {
     pub frame: ImageFrame,
     pub tensors: Tensors<'a>,
 }
 
 /// The frame of an image.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ImageFrame {
     /// The index of the frame in the buffer.
     pub index: usize,

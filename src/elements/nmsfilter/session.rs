@@ -29,8 +29,7 @@ use crate::input::Tensors;
 use crate::input::analytics_batch::{self, FrameToRead};
 use crate::input::deepstream::{self, Found};
 use crate::input::inference_mark;
-use crate::input::region::TensorRegion;
-use crate::input::selection::{Selection, SetReader};
+use crate::input::selection::{Selection, SetReader, SetTensors};
 use crate::input::source::{FrameTensors, ImageFrame, Images};
 use crate::output::{Labels, MaskBuffers};
 use nmsfilter_core::engine::Engine;
@@ -226,7 +225,8 @@ impl Session {
         let mut model_of_waiting = 0;
         for (index, (stream, size, buffer)) in frames.enumerate() {
             let in_stream = |error: InputError| FrameError::from(error).in_stream(stream);
-            let (set, sets) = tensor_sets.read(buffer).map_err(in_stream)?;
+            let mut set = SetTensors::default();
+            let sets = tensor_sets.read(buffer, &mut set).map_err(in_stream)?;
             decoder.notices.other_sets(element, &tensor_sets.selection, &sets);
             decoder.notices.post(element, notices::of_unread(set.counts()));
             if set.is_empty() {
@@ -242,14 +242,14 @@ impl Session {
             let frame = ImageFrame { index, stream, size, region: None, model };
             if !set.regions.is_empty() {
                 // A frame with regions is decoded in a separate run.
-                let images =
-                    region_images(frame, set.regions).map_err(|error| error.in_stream(stream))?;
-                decoder.decode(element, Images::Frames(&images), &mut models[selected])?;
+                place_regions(frame, &mut set.regions).map_err(|error| error.in_stream(stream))?;
+                decoder.decode(element, Images::Frames(&set.regions), &mut models[selected])?;
                 continue;
             }
-            let next = FrameTensors { frame, tensors: set.frame };
-            let is_like =
-                |first: &FrameTensors<'_>| selected == model_of_waiting && first.are_like(&next);
+            set.frame.frame = frame;
+            let is_like = |first: &FrameTensors<'_>| {
+                selected == model_of_waiting && first.are_like(&set.frame)
+            };
             if waiting.is_full() || !waiting.first().is_none_or(is_like) {
                 let model = &mut models[model_of_waiting];
                 decoder.decode(element, Images::Frames(&waiting), model)?;
@@ -258,7 +258,7 @@ impl Session {
             if waiting.is_empty() {
                 model_of_waiting = selected;
             }
-            waiting.push(next);
+            waiting.push(set.frame);
         }
         if !waiting.is_empty() {
             let model = &mut models[model_of_waiting];
@@ -293,22 +293,17 @@ fn select(
     Ok(models.len() - 1)
 }
 
-/// The images of a frame with regions, whose tensors must be alike, so that their boxes can be compared.
-fn region_images<'a>(
-    frame: ImageFrame,
-    regions: Vec<(TensorRegion, Tensors<'a>)>,
-) -> Result<Vec<FrameTensors<'a>>, FrameError> {
-    let image = |(region, tensors)| {
-        let frame = ImageFrame { region: Some(region), ..frame };
-        FrameTensors { frame, tensors }
-    };
-    let images: Vec<FrameTensors<'a>> = regions.into_iter().map(image).collect();
-    match images.iter().find(|image| !images[0].are_like(image)) {
-        None => Ok(images),
+/// Sets the frame of its regions, whose tensors must be alike, so that their boxes can be compared.
+fn place_regions(frame: ImageFrame, regions: &mut [FrameTensors<'_>]) -> Result<(), FrameError> {
+    for image in &mut *regions {
+        image.frame = ImageFrame { region: image.frame.region, ..frame };
+    }
+    match regions.iter().find(|image| !regions[0].are_like(image)) {
+        None => Ok(()),
         Some(other) => Err(FrameError::Tensors(format!(
             "the tensors of the frame's regions differ: {}, and {}; expected the same ids, types and shapes for every region, so \
              use a model whose outputs have a fixed size",
-            images[0].tensors, other.tensors
+            regions[0].tensors, other.tensors
         ))),
     }
 }
