@@ -6,6 +6,7 @@ use fastrand::Rng;
 use nmsfilter_core::decoder::{self, Field, Options, PlainLayout};
 use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
 use nmsfilter_core::engine::{Cuda, Engine, Job, Outcome, Params, Reference};
+use nmsfilter_core::nms::{Backend, Nms};
 use nmsfilter_core::tensor::{
     DeviceSlice, ElementType, Elements, Images, Shape, Storage, TensorError, TensorProblem,
     TensorView,
@@ -332,6 +333,22 @@ fn an_image_that_consists_of_images_is_an_error() {
     let expected = "tensor windows (f32 1x2x4), image 2 of 0 to 2: its images are in separate";
     assert!(found.starts_with(expected), "{found}");
     assert!(!tensor(&[3, 2, 4], &images)[0].is_on_device());
+}
+
+#[test]
+fn a_batch_whose_memories_are_fewer_than_its_images_is_an_error_before_its_numbers_are_looked_at() {
+    for held in 0..3 {
+        let images = windows()[..held].to_vec();
+        // Boxes in center form, whose numbers are compared with the reading.
+        let shape = Shape::new(&[3, 6, 8]).unwrap();
+        let storage = Storage::Images(&images);
+        let tensors = [TensorView::new("yolo-v8-out", ElementType::F32, shape, storage)];
+        let mut nms = Nms::new(Backend::Cpu, None).unwrap();
+        nms.options.batch = true;
+        let error = nms.run(&tensors).unwrap_err().to_string();
+        let expected = format!("there are memories of {held}");
+        assert!(error.contains(&expected), "{error}");
+    }
 }
 
 #[test]

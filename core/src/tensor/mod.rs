@@ -256,8 +256,11 @@ impl<'t, 'a> HostImages<'t, 'a> {
     /// # Errors
     /// The errors of [`TensorView::elements`].
     pub fn new(tensor: &'t TensorView<'a>) -> Result<Self, TensorError> {
-        let whole = if tensor.has_separate_images() { None } else { Some(tensor.elements()?) };
-        Ok(Self { tensor, whole })
+        if tensor.has_separate_images() {
+            tensor.checked_len()?;
+            return Ok(Self { tensor, whole: None });
+        }
+        Ok(Self { tensor, whole: Some(tensor.elements()?) })
     }
 
     /// The number of an element of the memory that [`holding`](Self::holding) returns, by its index.
