@@ -22,9 +22,15 @@ fn a_thousand_state_cycles_leak_no_memory() {
     let cycle = || assert_eq!(run(&pipeline).error, None);
     // The first cycles fill the allocator's arenas and GStreamer's caches.
     (0..200).for_each(|_| cycle());
-    let before = resident();
-    (0..1_000).for_each(|_| cycle());
-    let grown = resident().saturating_sub(before);
+    // A leak grows in every interval; the allocator may take a megabyte more in one of them.
+    let mut grown: Vec<u64> = (0..5)
+        .map(|_| {
+            let before = resident();
+            (0..200).for_each(|_| cycle());
+            resident().saturating_sub(before)
+        })
+        .collect();
+    grown.sort_unstable();
     // 2 KiB per cycle are less than the smallest object that could leak, a session's histogram.
-    assert!(grown < 2 << 10, "grown by {grown} KiB");
+    assert!(grown[2] < 400, "grown by {grown:?} KiB in 200 cycles each");
 }
