@@ -56,6 +56,7 @@ use std::fmt::Display;
 use std::num::NonZeroU32;
 
 use gst::glib::Value;
+use gst::glib::value::FromValue;
 
 use super::InputError;
 use crate::bindings::strings;
@@ -176,61 +177,46 @@ impl ModelInfo {
     /// if the number of keypoints or of their components is invalid.
     pub fn to_caps(&self) -> Result<gst::Caps, InputError> {
         let mut caps = gst::Caps::builder(MEDIA_TYPE);
-        if let Some(size) = self.size {
-            for (name, side) in ["width", "height"].into_iter().zip(size) {
-                let number = i32::try_from(side).ok().filter(|_| is_side(side));
-                let number = number.ok_or_else(|| wrong_side(name, &side))?;
-                caps = caps.field(name, number);
-            }
+        for (name, side) in ["width", "height"].into_iter().zip(self.size.into_iter().flatten()) {
+            let side = number(MAX_MODEL_SIDE, side).map_err(|got| wrong(name, got))?;
+            caps = caps.field(name, side as i32);
         }
-        if let Some(letterbox) = self.letterbox {
+        let letterbox = self.letterbox.map(|letterbox| {
             let value = |(_, known, rounding): &&(&str, Letterbox, Rounding)| {
                 *known == letterbox && (*rounding == self.rounding || letterbox == Letterbox::None)
             };
-            let (name, ..) = LETTERBOXES.iter().find(value).expect("each pair has a name");
-            caps = caps.field("letterbox", *name);
+            LETTERBOXES.iter().find(value).expect("each pair has a name").0
+        });
+        let ratio = self.pixel_aspect_ratio.map(|numbers| ratio(numbers.map(i64::from)));
+        let ratio = ratio.transpose().map_err(|got| wrong("pixel-aspect-ratio", got))?;
+        check_number_of_labels(self.labels.len())?;
+        // GStreamer's strings end at the first zero byte.
+        if let Some(class) = self.labels.iter().position(|label| label.contains('\0')) {
+            return Err(malformed(format!("expected text as label {class}, got a zero byte")));
         }
-        if let Some(ratio) = self.pixel_aspect_ratio {
-            let numbers = ratio.map(|number| i32::try_from(number).ok().filter(|&it| it > 0));
-            let [Some(width), Some(height)] = numbers else {
-                return Err(wrong_ratio(&format!("{}/{}", ratio[0], ratio[1])));
-            };
-            caps = caps.field("pixel-aspect-ratio", gst::Fraction::new(width, height));
+        if self.task.as_ref().is_some_and(|task| task.contains('\0')) {
+            return Err(wrong("task", "a zero byte"));
         }
-        if !self.labels.is_empty() {
-            check_number_of_labels(self.labels.len())?;
-            // GStreamer's strings end at the first zero byte.
-            if let Some(class) = self.labels.iter().position(|label| label.contains('\0')) {
-                return Err(malformed(format!("expected text as label {class}, got a zero byte")));
-            }
-            caps = caps.field("labels", gst::Array::new(self.labels.iter().map(String::as_str)));
-        }
-        if let Some(task) = &self.task {
-            if task.contains('\0') {
-                return Err(malformed("expected text as task, got a zero byte".to_owned()));
-            }
-            caps = caps.field("task", task.as_str());
-        }
-        for (name, is_true) in [("end2end", self.end2end), ("suppressed", self.is_suppressed)] {
-            if is_true {
-                caps = caps.field(name, true);
-            }
-        }
-        if let Some(queries) = self.queries {
-            let number = i32::try_from(queries.get()).map_err(|_| wrong_queries(&queries))?;
-            caps = caps.field("queries", number);
-        }
-        if !self.signatures.is_empty() {
-            let names = self.signatures.iter().map(String::as_str);
-            caps = caps.field("signatures", gst::Array::new(names));
-        }
-        if let Some(keypoints) = self.keypoints {
-            check_keypoints(keypoints)?;
-            caps = caps.field("keypoints", gst::Array::new(keypoints.map(|number| number as i32)));
-        }
-        if let Some(layout) = self.keypoint_layout {
-            caps = caps.field("keypoint-layout", layout.name());
-        }
+        let queries = self.queries.map(|queries| number(MAX_NUMBER, queries.get())).transpose();
+        let queries = queries.map_err(|got| wrong("queries", got))?;
+        let keypoints = self.keypoints.map(keypoints).transpose();
+        let keypoints = keypoints.map_err(|got| wrong("keypoints", got))?;
+        let array = |names: &[String]| gst::Array::new(names.iter().map(String::as_str));
+        let int = |number: u32| number as i32;
+        let caps = caps
+            .field_if_some("letterbox", letterbox)
+            .field_if_some(
+                "pixel-aspect-ratio",
+                ratio.map(|[w, h]| gst::Fraction::new(int(w), int(h))),
+            )
+            .field_if("labels", array(&self.labels), !self.labels.is_empty())
+            .field_if_some("task", self.task.as_deref())
+            .field_if("end2end", true, self.end2end)
+            .field_if("suppressed", true, self.is_suppressed)
+            .field_if_some("queries", queries.map(int))
+            .field_if("signatures", array(&self.signatures), !self.signatures.is_empty())
+            .field_if_some("keypoints", keypoints.map(|it| gst::Array::new(it.map(int))))
+            .field_if_some("keypoint-layout", self.keypoint_layout.map(KeypointLayout::name));
         Ok(caps.build())
     }
 
@@ -252,45 +238,70 @@ impl ModelInfo {
                 )));
             }
         };
+        let flag = |name| field(structure, name, get).map(Option::unwrap_or_default);
         let (letterbox, rounding) = field(structure, "letterbox", letterbox)?.unzip();
         Ok(Self {
             size: size(structure)?,
             letterbox,
             rounding: rounding.unwrap_or_default(),
-            pixel_aspect_ratio: field(structure, "pixel-aspect-ratio", pixel_aspect_ratio)?,
-            labels: field(structure, "labels", |value| names(value, "labels", "label"))?
-                .unwrap_or_default(),
-            task: field(structure, "task", task)?,
-            end2end: flag(structure, "end2end")?,
-            is_suppressed: flag(structure, "suppressed")?,
-            queries: field(structure, "queries", queries)?,
-            signatures: field(structure, "signatures", |value| names(value, "signatures", "name"))?
-                .unwrap_or_default(),
-            keypoints: field(structure, "keypoints", keypoints)?,
-            keypoint_layout: field(structure, "keypoint-layout", keypoint_layout)?,
+            pixel_aspect_ratio: field(structure, "pixel-aspect-ratio", |value| {
+                let read: gst::Fraction = get(value)?;
+                ratio([read.numer(), read.denom()].map(i64::from))
+            })?,
+            labels: names(structure, "labels", "label")?,
+            task: field(structure, "task", |value| string(value).map(str::to_owned))?,
+            end2end: flag("end2end")?,
+            is_suppressed: flag("suppressed")?,
+            queries: field(structure, "queries", |value| number(MAX_NUMBER, get::<i32>(value)?))?
+                .and_then(NonZeroU32::new),
+            signatures: names(structure, "signatures", "name")?,
+            keypoints: field(structure, "keypoints", keypoints_of_array)?,
+            keypoint_layout: field(structure, "keypoint-layout", |value| {
+                let name = string(value)?;
+                KeypointLayout::by_name(name).ok_or_else(|| format!("{name:?}"))
+            })?,
         })
     }
 }
 
-/// Reads the field `name`, if the structure has it.
-fn field<T>(
-    structure: &gst::StructureRef,
+/// The greatest number that caps can have.
+const MAX_NUMBER: u32 = i32::MAX as u32;
+
+/// Reads the field `name`, if the structure has it. The error of `read` is what came instead of the expected value.
+fn field<'s, T>(
+    structure: &'s gst::StructureRef,
     name: &str,
-    read: impl FnOnce(&Value) -> Result<T, InputError>,
+    read: impl FnOnce(&'s Value) -> Result<T, String>,
 ) -> Result<Option<T>, InputError> {
-    structure.value(name).ok().map(|value| read(value)).transpose()
+    let value = structure.value(name).ok();
+    value.map(|value| read(value)).transpose().map_err(|got| wrong(name, got))
 }
 
 fn malformed(problem: String) -> InputError {
     InputError::Model { problem }
 }
 
-fn is_side(side: u32) -> bool {
-    (1..=MAX_MODEL_SIDE).contains(&side)
-}
-
-fn wrong_side(name: &str, got: &dyn Display) -> InputError {
-    malformed(format!("expected {name} of type int, 1 to {MAX_MODEL_SIDE}, got {got}"))
+/// The error for a field that is not what it has to be.
+fn wrong(field: &str, got: impl Display) -> InputError {
+    let expected = match field {
+        "width" | "height" => format!("{field} of type int, 1 to {MAX_MODEL_SIDE}"),
+        "letterbox" => {
+            format!("letterbox as one of {}", LETTERBOXES.map(|(name, ..)| name).join(", "))
+        }
+        "pixel-aspect-ratio" => format!("{field} as a fraction above 0"),
+        "labels" | "signatures" => format!("{field} as an array of strings"),
+        "task" => "text as task".to_owned(),
+        "queries" => format!("queries as an int from 1 to {MAX_NUMBER}"),
+        "keypoints" => {
+            format!("keypoints as an array of two int, 1 to {MAX_KEYPOINTS} and 2 or 3")
+        }
+        "keypoint-layout" => {
+            let names = KeypointLayout::ALL.map(KeypointLayout::name).join(", ");
+            format!("keypoint-layout as one of {names}")
+        }
+        _ => format!("{field} of type boolean"),
+    };
+    malformed(format!("expected {expected}, got {got}"))
 }
 
 fn check_number_of_labels(number: usize) -> Result<(), InputError> {
@@ -302,13 +313,7 @@ fn check_number_of_labels(number: usize) -> Result<(), InputError> {
 }
 
 fn size(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>, InputError> {
-    let side = |name: &str| {
-        field(structure, name, |value| {
-            let number: i32 = value.get().map_err(|_| wrong_side(name, &value.type_()))?;
-            let side = u32::try_from(number).ok().filter(|&side| is_side(side));
-            side.ok_or_else(|| wrong_side(name, &number))
-        })
-    };
+    let side = |name| field(structure, name, |value| number(MAX_MODEL_SIDE, get::<i32>(value)?));
     match (side("width")?, side("height")?) {
         (Some(width), Some(height)) => Ok(Some([width, height])),
         (None, None) => Ok(None),
@@ -319,36 +324,30 @@ fn size(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>, InputError> {
     }
 }
 
-fn letterbox(value: &Value) -> Result<(Letterbox, Rounding), InputError> {
-    let wrong = |got: &dyn Display| {
-        let names = LETTERBOXES.map(|(name, ..)| name).join(", ");
-        malformed(format!("expected letterbox as one of {names}, got {got}"))
-    };
-    let name = string(value).map_err(|got| wrong(&got))?;
+/// The number, if it is from 1 to `most`.
+fn number(most: u32, number: impl Into<i64>) -> Result<u32, String> {
+    let number = number.into();
+    let valid = u32::try_from(number).ok().filter(|number| (1..=most).contains(number));
+    valid.ok_or_else(|| number.to_string())
+}
+
+fn letterbox(value: &Value) -> Result<(Letterbox, Rounding), String> {
+    let name = string(value)?;
     let known = LETTERBOXES.iter().find(|(known, ..)| *known == name);
-    let (_, letterbox, rounding) = known.ok_or_else(|| wrong(&format_args!("{name:?}")))?;
-    Ok((*letterbox, *rounding))
+    known.map(|&(_, letterbox, rounding)| (letterbox, rounding)).ok_or_else(|| format!("{name:?}"))
 }
 
-fn wrong_ratio(got: &dyn Display) -> InputError {
-    malformed(format!("expected pixel-aspect-ratio as a fraction above 0, got {got}"))
-}
-
-fn pixel_aspect_ratio(value: &Value) -> Result<[u32; 2], InputError> {
-    let ratio: gst::Fraction = value.get().map_err(|_| wrong_ratio(&value.type_()))?;
-    let numbers = [ratio.numer(), ratio.denom()].map(|number| u32::try_from(number).ok());
-    match numbers {
-        [Some(width @ 1..), Some(height @ 1..)] => Ok([width, height]),
-        _ => Err(wrong_ratio(&format_args!("{}/{}", ratio.numer(), ratio.denom()))),
+fn ratio(numbers: [i64; 2]) -> Result<[u32; 2], String> {
+    match numbers.map(|it| number(MAX_NUMBER, it)) {
+        [Ok(width), Ok(height)] => Ok([width, height]),
+        _ => Err(format!("{}/{}", numbers[0], numbers[1])),
     }
 }
 
-/// The texts of the array in `field`, of which each is a `what`.
-fn names(value: &Value, field: &str, what: &str) -> Result<Vec<String>, InputError> {
-    let names: gst::ArrayRef<'_> = value.get().map_err(|_| {
-        malformed(format!("expected {field} as an array of strings, got {}", value.type_()))
-    })?;
-    let names = names.as_slice();
+/// The texts of the array in `field`, of which each is a `what`; none without the field.
+fn names(structure: &gst::StructureRef, name: &str, what: &str) -> Result<Vec<String>, InputError> {
+    let names = field(structure, name, get::<gst::ArrayRef<'_>>)?;
+    let names = names.as_ref().map_or(&[][..], |names| names.as_slice());
     check_number_of_labels(names.len())?;
     let name = |(index, value): (usize, &gst::glib::SendValue)| {
         string(value)
@@ -358,63 +357,26 @@ fn names(value: &Value, field: &str, what: &str) -> Result<Vec<String>, InputErr
     names.iter().enumerate().map(name).collect()
 }
 
-fn task(value: &Value) -> Result<String, InputError> {
-    let task = string(value).map(str::to_owned);
-    task.map_err(|got| malformed(format!("expected text as task, got {got}")))
+fn keypoints([count, components]: [u32; 2]) -> Result<[u32; 2], String> {
+    let is_valid = (1..=MAX_KEYPOINTS).contains(&count) && matches!(components, 2 | 3);
+    is_valid.then_some([count, components]).ok_or_else(|| format!("{count} and {components}"))
 }
 
-fn queries(value: &Value) -> Result<NonZeroU32, InputError> {
-    let number: i32 = value.get().map_err(|_| wrong_queries(&value.type_()))?;
-    let queries = u32::try_from(number).ok().and_then(NonZeroU32::new);
-    queries.ok_or_else(|| wrong_queries(&number))
-}
-
-fn wrong_queries(got: &dyn Display) -> InputError {
-    malformed(format!("expected queries as an int from 1 to {}, got {got}", i32::MAX))
-}
-
-fn flag(structure: &gst::StructureRef, name: &str) -> Result<bool, InputError> {
-    let wrong = |value: &Value| {
-        malformed(format!("expected {name} of type boolean, got {}", value.type_()))
-    };
-    let flag = field(structure, name, |value| value.get().map_err(|_| wrong(value)))?;
-    Ok(flag.unwrap_or_default())
-}
-
-fn check_keypoints([count, components]: [u32; 2]) -> Result<(), InputError> {
-    if (1..=MAX_KEYPOINTS).contains(&count) && matches!(components, 2 | 3) {
-        Ok(())
-    } else {
-        Err(wrong_keypoints(&format!("{count} and {components}")))
-    }
-}
-
-fn wrong_keypoints(got: &dyn Display) -> InputError {
-    malformed(format!(
-        "expected keypoints as an array of two int, 1 to {MAX_KEYPOINTS} and 2 or 3, got {got}"
-    ))
-}
-
-fn keypoint_layout(value: &Value) -> Result<KeypointLayout, InputError> {
-    let name = strings::of_value(value).ok().flatten();
-    name.and_then(KeypointLayout::by_name).ok_or_else(|| {
-        let names = KeypointLayout::ALL.map(KeypointLayout::name).join(", ");
-        malformed(format!("expected keypoint-layout as one of {names}, got {value:?}"))
-    })
-}
-
-fn keypoints(value: &Value) -> Result<[u32; 2], InputError> {
-    let array: gst::ArrayRef<'_> = value.get().map_err(|_| wrong_keypoints(&value.type_()))?;
+fn keypoints_of_array(value: &Value) -> Result<[u32; 2], String> {
+    let array: gst::ArrayRef<'_> = get(value)?;
     let number = |value: &gst::glib::SendValue| u32::try_from(value.get::<i32>().ok()?).ok();
     match array.as_slice() {
         [count, components] => {
-            let keypoints = number(count).zip(number(components));
-            let keypoints = keypoints.ok_or_else(|| wrong_keypoints(&"other values"))?.into();
-            check_keypoints(keypoints)?;
-            Ok(keypoints)
+            let numbers = number(count).zip(number(components));
+            keypoints(numbers.ok_or("other values")?.into())
         }
-        values => Err(wrong_keypoints(&format!("{} values", values.len()))),
+        values => Err(format!("{} values", values.len())),
     }
+}
+
+/// The content of a value, or else its type.
+fn get<'v, T: FromValue<'v>>(value: &'v Value) -> Result<T, String> {
+    value.get().map_err(|_| value.type_().to_string())
 }
 
 /// Returns the text of a value, or else a description of the value for a message.
