@@ -2,6 +2,7 @@
 //! Errors of reading and writing tensor metadata.
 
 use super::custom_meta;
+use crate::deepstream::DeepStreamError;
 use gst_newer::Missing;
 use nmsfilter_core::tensor::TensorError;
 
@@ -23,11 +24,8 @@ pub enum InputError {
         problem: String,
     },
     /// DeepStream's metadata or libraries cannot be used.
-    #[error("{problem}")]
-    DeepStream {
-        /// The text of the message: what was expected, and what was found.
-        problem: String,
-    },
+    #[error(transparent)]
+    DeepStream(#[from] DeepStreamError),
     /// The running GStreamer has no metadata for tensors.
     #[error("tensors cannot be attached: {0}")]
     Missing(#[from] Missing),

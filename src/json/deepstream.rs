@@ -64,16 +64,12 @@ fn object(found: &FoundObject<'_>, size: [u32; 2]) -> Object {
     let angle = found.rotation.unwrap_or(0.0).to_radians();
     let oriented = OrientedBox { center, size: [width, height], angle };
     let is_oriented = angle != 0.0;
-    let (rect, rotation) = if is_oriented {
-        oriented_pixels(&oriented)
-    } else {
-        (found.rect.map(|side| side.round() as i32), 0.0)
-    };
-    let edges = if is_oriented {
+    let ((rect, rotation), edges) = if is_oriented {
         let bounds = oriented.bounds();
-        [bounds.x1, bounds.y1, bounds.x2, bounds.y2]
+        (oriented_pixels(&oriented), [bounds.x1, bounds.y1, bounds.x2, bounds.y2])
     } else {
-        [left, top, left + width, top + height]
+        let rect = found.rect.map(|side| side.round() as i32);
+        ((rect, 0.0), [left, top, left + width, top + height])
     };
     let rect = rect.map(i64::from);
     let label: Label = String::from_utf8_lossy(&found.label).into_owned().into();

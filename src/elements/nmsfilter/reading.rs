@@ -10,7 +10,7 @@ use super::settings::class_rules::ClassRules;
 use super::settings::quantization::QuantizationRules;
 use super::settings::region_rules::RegionRules;
 use crate::input::model::ModelInput;
-use crate::input::tensor_caps::{self, CapsTensor};
+use crate::input::tensor_caps;
 use crate::output::Labels;
 use nmsfilter_core::decoder::Decoder;
 use nmsfilter_core::decoder::layout::LayoutProblem;
@@ -166,9 +166,8 @@ pub(super) fn check_caps(
         return Ok(());
     }
     let wanted = settings.wanted_decoder()?;
-    for tensors in tensor_caps::groups(caps) {
-        let is_known = tensors.iter().any(|tensor| decoder::is_known(&tensor.id));
-        let views: Vec<TensorView<'_>> = tensors.iter().map(CapsTensor::view).collect();
+    for views in tensor_caps::groups(caps) {
+        let is_known = views.iter().any(|tensor| decoder::is_known(tensor.id));
         let model = ModelInput::default();
         let tensors = ModelTensors { tensors: &views, frame, model, family: None, batch: None };
         let facts = tensors.facts(&views, None);

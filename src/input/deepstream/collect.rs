@@ -258,7 +258,7 @@ fn elsewhere(batch: &LockedBatch<'_>) -> Result<Option<Elsewhere>, DeepStreamErr
 }
 
 fn unusable(problem: impl Into<String>) -> InputError {
-    InputError::DeepStream { problem: problem.into() }
+    DeepStreamError(problem.into()).into()
 }
 
 fn different_layers(frame: usize) -> InputError {

@@ -5,8 +5,7 @@
 
 use arrayvec::ArrayVec;
 
-use crate::deepstream::{LayerMeta, LockedBatch};
-use crate::input::InputError;
+use crate::deepstream::{DeepStreamError, LayerMeta, LockedBatch};
 use nmsfilter_core::tensor::{ElementType, MAX_DIMENSIONS, Shape, Storage, TensorView};
 
 /// An output layer of the model.
@@ -23,17 +22,19 @@ impl<'a> Layer<'a> {
     ///
     /// Leading dimensions of 1 are removed as long as more than two dimensions are left: if a model's batch
     /// dimension is fixed, it may be part of these dimensions.
-    pub fn new(batch: &LockedBatch<'a>, meta: &LayerMeta<'_>) -> Result<Option<Self>, InputError> {
+    pub fn new(
+        batch: &LockedBatch<'a>,
+        meta: &LayerMeta<'_>,
+    ) -> Result<Option<Self>, DeepStreamError> {
         let Some((dims, elements)) = meta.dims() else {
             return Ok(None);
         };
         let name = batch.layer_name(meta).unwrap_or_default();
         if dims.iter().try_fold(1usize, |n, &dim| n.checked_mul(dim)) != Some(elements) {
-            let problem = format!(
+            return Err(DeepStreamError(format!(
                 "layer {} has the dimensions {dims:?} and {elements} elements; expected the product of the dimensions",
                 name.to_string_lossy()
-            );
-            return Err(InputError::DeepStream { problem });
+            )));
         }
         let ones = dims.iter().take_while(|&&dim| dim == 1).count();
         let dims = &dims[ones.min(dims.len().saturating_sub(2))..];
@@ -41,9 +42,8 @@ impl<'a> Layer<'a> {
         if dims.len() >= MAX_DIMENSIONS {
             return Ok(None);
         }
-        let name = name.to_str().map_err(|_| InputError::DeepStream {
-            problem: "the name of a layer is not UTF-8".to_owned(),
-        })?;
+        let not_utf8 = |_| DeepStreamError("the name of a layer is not UTF-8".to_owned());
+        let name = name.to_str().map_err(not_utf8)?;
         let (element, dims) = (meta.element_type(), dims.iter().copied().collect());
         Ok(Some(Self { name, element, dims }))
     }

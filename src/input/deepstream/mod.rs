@@ -37,7 +37,7 @@ use super::source::ImageFrame;
 use super::{InputError, MAX_TENSORS};
 use crate::deepstream::layout::Version;
 use crate::deepstream::structures::Structures;
-use crate::deepstream::{BatchMeta, DeepStream, DeepStreamError, FrameCaps, NetworkInfo, Surfaces};
+use crate::deepstream::{BatchMeta, DeepStream, FrameCaps, NetworkInfo, Surfaces};
 use layer::Layer;
 use memory::LayerMemory;
 use nmsfilter_core::tensor::{Storage, TensorView};
@@ -222,12 +222,6 @@ impl Reader {
     pub fn batch_meta<'a>(&'a self, buffer: &'a gst::BufferRef) -> Option<BatchMeta<'a>> {
         // There cannot be an error, because the structures have been known since the buffer was read.
         self.deepstream.batch(buffer).ok()?
-    }
-}
-
-impl From<DeepStreamError> for InputError {
-    fn from(error: DeepStreamError) -> Self {
-        Self::DeepStream { problem: error.to_string() }
     }
 }
 

@@ -3,8 +3,7 @@
 //!
 //! In: the ratios and offsets of all regions of a batch. Out: the one letterbox that gives all of them.
 
-use crate::deepstream::RegionScaling;
-use crate::input::InputError;
+use crate::deepstream::{DeepStreamError, RegionScaling};
 use nmsfilter_core::geometry::{FitRule, Letterbox, Rounding};
 
 /// The letterboxes that give the scaling of all regions so far.
@@ -27,7 +26,7 @@ impl RegionFits {
         region: [u32; 2],
         model: [u32; 2],
         scaling: RegionScaling,
-    ) -> Result<(), InputError> {
+    ) -> Result<(), DeepStreamError> {
         for known in &mut self.0 {
             *known = known.filter(|&letterbox| is_scaled_by(letterbox, region, model, scaling));
         }
@@ -35,14 +34,12 @@ impl RegionFits {
             return Ok(());
         }
         let RegionScaling { ratio, offset } = scaling;
-        Err(InputError::DeepStream {
-            problem: format!(
-                "a region of interest of {}x{} pixels was scaled by {ratio:?} with the offsets {offset:?}, which no \
+        Err(DeepStreamError(format!(
+            "a region of interest of {}x{} pixels was scaled by {ratio:?} with the offsets {offset:?}, which no \
                  letterbox does for a model's input of {}x{}: set processing-width and processing-height of \
                  nvdspreprocess to the model's input, and use one configuration for all regions",
-                region[0], region[1], model[0], model[1]
-            ),
-        })
+            region[0], region[1], model[0], model[1]
+        )))
     }
 
     /// The letterbox of all regions so far.
