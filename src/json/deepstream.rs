@@ -28,12 +28,13 @@ pub(super) fn read(
     for frame in batch.frames()? {
         let frame = frame?;
         let size = batch.size(frame, surfaces.as_ref()).unwrap_or(caps.size);
+        let rtp = |sender_ntp_unix_timestamp_ns| Rtp { sender_ntp_unix_timestamp_ns };
         streams.push(FrameDetections {
             stream_index: frame.read(layout::frame::PAD_INDEX),
             stream_id: frame.read(layout::frame::SOURCE_ID).to_string(),
             resolution: size.into(),
             timestamp: batch.timestamp(frame),
-            rtp: batch.unix_time(frame).map(Rtp::from),
+            rtp: batch.unix_time(frame).map(rtp),
             objects: objects(&batch, frame, size)?,
         });
     }

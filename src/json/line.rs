@@ -63,7 +63,8 @@ impl Serialize for Line<'_> {
         add(&mut map, "source", self.source)?;
         add(&mut map, "file", self.file)?;
         add(&mut map, "timestamp", self.timestamp)?;
-        add(&mut map, "rtp", self.unix_time.map(Rtp::from))?;
+        let rtp = |sender_ntp_unix_timestamp_ns| Rtp { sender_ntp_unix_timestamp_ns };
+        add(&mut map, "rtp", self.unix_time.map(rtp))?;
         add(&mut map, "tags", self.tags)?;
         add(&mut map, "inferred", self.inferred)?;
         match self.detections.is_batch {

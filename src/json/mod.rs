@@ -109,12 +109,6 @@ struct Rtp {
     sender_ntp_unix_timestamp_ns: u64,
 }
 
-impl From<u64> for Rtp {
-    fn from(sender_ntp_unix_timestamp_ns: u64) -> Self {
-        Self { sender_ntp_unix_timestamp_ns }
-    }
-}
-
 impl Detections {
     /// Creates an empty value. With `forced`, DeepStream's structures have the layout of this version.
     pub fn new(forced: Option<Version>) -> Self {

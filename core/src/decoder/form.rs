@@ -64,7 +64,7 @@ impl Form {
     ) -> Result<Self, DescriptionError> {
         description.expected = expects;
         let mut form = Self::described(&description);
-        if description.has_any_strides() {
+        if description.has_any_strides {
             let mut all = Description::with_strides(text, &STRIDES)?;
             all.expected = expects;
             form.any_strides = Some(AnyStrides { text, all, forms: Mutex::default() });

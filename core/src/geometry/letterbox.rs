@@ -64,13 +64,6 @@ pub struct Fit {
     pub offset: [u32; 2],
 }
 
-impl Letterbox {
-    /// The value with this [`name`](Self::name).
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|letterbox| letterbox.name() == name)
-    }
-}
-
 impl From<Letterbox> for FitRule {
     /// Square pixels, and [`Rounding::Exact`].
     fn from(letterbox: Letterbox) -> Self {
@@ -306,13 +299,5 @@ mod tests {
         ] {
             assert_eq!(fit(letterbox, frame, [model; 2])[1], size, "{letterbox:?} {frame:?}");
         }
-    }
-
-    #[test]
-    fn names_are_read_back() {
-        for letterbox in Letterbox::ALL {
-            assert_eq!(Letterbox::from_name(letterbox.name()), Some(letterbox));
-        }
-        assert_eq!(Letterbox::from_name("centre"), None);
     }
 }

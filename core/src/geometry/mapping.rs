@@ -56,10 +56,6 @@ impl Mapping {
         model: [u32; 2],
         rule: impl Into<FitRule>,
     ) -> Result<Self, MappingError> {
-        let rule = rule.into();
-        if frame.contains(&0) {
-            return Err(MappingError::NoFrame(frame[0], frame[1]));
-        }
         Self::of_region(frame, FrameRegion::whole(frame), model, rule)
     }
 
@@ -75,6 +71,9 @@ impl Mapping {
         rule: impl Into<FitRule>,
     ) -> Result<Self, MappingError> {
         let rule = rule.into();
+        if frame.contains(&0) {
+            return Err(MappingError::NoFrame(frame[0], frame[1]));
+        }
         if !region.is_inside(frame) {
             return Err(MappingError::RegionOutside { region, frame });
         }

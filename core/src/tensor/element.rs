@@ -142,9 +142,6 @@ pub trait Element: bytemuck::Pod + Send + Sync {
     /// The value in single precision: exact, or for integers of more than 24 bits the nearest value, ties to
     /// even.
     fn to_f32(self) -> f32;
-
-    /// The nearest value of this type, ties to even; integers are truncated and saturate.
-    fn from_f32(value: f32) -> Self;
 }
 
 impl Element for f16 {
@@ -152,10 +149,6 @@ impl Element for f16 {
 
     fn to_f32(self) -> f32 {
         self.to_f32()
-    }
-
-    fn from_f32(value: f32) -> Self {
-        f16::from_f32(value)
     }
 }
 
@@ -166,10 +159,6 @@ macro_rules! element {
 
             fn to_f32(self) -> f32 {
                 self as f32
-            }
-
-            fn from_f32(value: f32) -> Self {
-                value as Self
             }
         }
     };

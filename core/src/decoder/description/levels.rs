@@ -26,11 +26,6 @@ pub(in crate::decoder) type Strides = ArrayVec<u32, { STRIDES.len() }>;
 pub(in crate::decoder) type PossibleStrides = ArrayVec<Strides, 8>;
 
 impl Description<'_> {
-    /// Returns true if the strides follow from the tensors.
-    pub(in crate::decoder) fn has_any_strides(&self) -> bool {
-        self.has_any_strides
-    }
-
     /// The possible strides of the levels in `tensors`, by a description of all [`STRIDES`]: those that the names have,
     /// then those that the shapes have. If there are none, the usual ones, for the errors.
     pub(in crate::decoder) fn strides(

@@ -49,7 +49,7 @@ pub struct Description<'a> {
     tensors: Vec<TensorRule<'a>>,
     anchors: AnchorRule,
     /// True if the strides follow from the tensors.
-    has_any_strides: bool,
+    pub(super) has_any_strides: bool,
     /// True if it is a description of one of two orders that anchors in rows and columns can have.
     has_order: bool,
     score: ScoreFields,

@@ -24,7 +24,7 @@ pub fn from_text(text: &str) -> Result<&'static Decoder, DescriptionError> {
     if let Some(&decoder) = decoders.get(text) {
         return Ok(decoder);
     }
-    if Description::parse(text)?.has_any_strides() {
+    if Description::parse(text)?.has_any_strides {
         Description::with_strides(text, &STRIDES)?;
     }
     let text: &'static str = String::from(text).leak();

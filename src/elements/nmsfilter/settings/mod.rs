@@ -264,10 +264,8 @@ impl Settings {
         model: ModelInput,
     ) -> Result<Mapping, SettingsError> {
         let (rule, size) = (model.fit_rule(self.letterbox(model).0), self.model_size(model).0);
-        Ok(match region {
-            None => Mapping::new(frame, size, rule)?,
-            Some(region) => Mapping::of_region(frame, region, size, rule)?,
-        })
+        let region = region.unwrap_or(FrameRegion::whole(frame));
+        Ok(Mapping::of_region(frame, region, size, rule)?)
     }
 
     /// The settings by these properties and a configuration of nvinfer: a value comes from the property if it was set, else
