@@ -4,13 +4,14 @@
 //! In: a choice, and its facts and settings. Out: a [`Notice`] per contradiction. Only ids, shapes and settings are
 //! compared, and the first buffer's numbers with what centers, offsets and logits can be.
 
-use super::notice::{Finding, Notice, Unread};
+use super::notice::{Finding, Notice};
 use super::{Facts, Settings};
 use crate::decoder::layout::{Activation, Column, Group, Reference};
 use crate::decoder::model_family::ModelFamily;
 use crate::decoder::{self, BoxFormat, Choice, Options, Reason, Scores, misread};
 use crate::engine::ClassThresholds;
 use crate::tensor::TensorView;
+use crate::wording::Setting;
 
 /// From this scale on, quantized scores are useless: thresholds and the order of candidates lose their meaning. A
 /// tensor that has nothing but probabilities has the scale 1/255. A coarse scale occurs if the tensor also contains
@@ -141,7 +142,11 @@ fn check_unread_tensors(choice: &Choice, tensors: &[TensorView<'_>]) -> Option<F
     let Choice { decoder: of, layout, reason } = choice;
     let decoder = of.name();
     if let Some(tensor) = misread::unread_level(tensors, layout) {
-        let (tensor, unread) = (tensor.to_string(), Unread::Stride);
+        let unread = format!(
+            "belongs to another stride, correct {}, or give the decoder all tensors of the stride",
+            Setting::Decoder
+        );
+        let tensor = tensor.to_string();
         return Some(Finding::UnreadTensor { decoder, tensor, unread });
     }
     // Models of many families have outputs with the ids of the decoder boxes.
@@ -167,12 +172,23 @@ fn check_unread_tensors(choice: &Choice, tensors: &[TensorView<'_>]) -> Option<F
     let is_grid = |group: &Group| matches!(group.reference, Reference::Grid(_));
     let is_one_grid = read.len() == 1 && layout.groups.iter().all(is_grid);
     tensors.iter().enumerate().filter(unread).find_map(|(_, tensor)| {
+        let set = |decoder| Setting::Decoder.to(decoder);
+        let (nms, ssd) = (set("efficientnms"), set("ssd-postprocess"));
         let unread = match decoder {
-            "windows" if has_anchors(tensor) => Unread::Scores,
-            _ if is_one_grid && has_anchors(tensor) => Unread::Scores,
-            "boxes" if !has_classes && has_number(tensor) => Unread::Classes,
-            "boxes" if layout.has_class_field() && anchors > 1 && is_count(tensor) => Unread::Count,
-            "yolov8-pose" | "end2end-pose" if is_prototypes(tensor) => Unread::Prototypes,
+            _ if (decoder == "windows" || is_one_grid) && has_anchors(tensor) => {
+                format!("has the scores of boxes, set {}", set("boxes"))
+            }
+            "boxes" if !has_classes && has_number(tensor) => {
+                format!("has the classes of boxes, give it the id labels, or set {nms} or {ssd}")
+            }
+            "boxes" if layout.has_class_field() && anchors > 1 && is_count(tensor) => format!(
+                "has the number of rows with a box, set {nms} if boxes have x before y, or {ssd} if they are normalized \
+                 and have y before x"
+            ),
+            "yolov8-pose" | "end2end-pose" if is_prototypes(tensor) => {
+                let (yolov8, yolo26) = (set("yolov8-seg"), set("end2end-seg"));
+                format!("has prototypes of masks, set {yolov8} or {yolo26}")
+            }
             _ => return None,
         };
         let tensor = tensor.to_string();

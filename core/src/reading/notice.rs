@@ -6,7 +6,6 @@ use std::mem::{Discriminant, discriminant};
 
 use super::evidence::GREATEST_ANGLE;
 use super::interpretation::ReadBoxes;
-use super::silence::Silence;
 use crate::decoder::classifier::{self, ClassScore};
 use crate::decoder::model_family::ModelFamily;
 use crate::wording::Setting::{
@@ -87,7 +86,7 @@ pub(super) enum Finding {
         "decoder {decoder} does not read the tensor {tensor}, which seems to belong to the tensors that it reads; if it \
          {unread}"
     )]
-    UnreadTensor { decoder: &'static str, tensor: String, unread: Unread },
+    UnreadTensor { decoder: &'static str, tensor: String, unread: String },
     #[error(
         "decoder {decoder} reads {queries} queries of {classes} classes in tensor {tensor}, but such models have a few \
          hundred queries; correct {}",
@@ -210,8 +209,12 @@ pub(super) enum Finding {
     )]
     BoxAngles { angle: f32 },
     /// Nothing is found.
-    #[error("no detection in {0}")]
-    Silence(Silence),
+    #[error("no detection in {text}")]
+    Silence {
+        text: String,
+        /// The class of the best score that the text names.
+        class: Option<u32>,
+    },
     /// An output of a classifier, and its tensor.
     #[error("tensor {tensor}: {found}")]
     Class { output: usize, tensor: String, found: ClassFinding },
@@ -256,34 +259,6 @@ pub(super) enum ClassFinding {
     Silence { images: usize, best: ClassScore, threshold: f32 },
 }
 
-/// The apparent contents of a tensor that is not read.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub(crate) enum Unread {
-    #[error("has the scores of boxes, set {}", Setting::Decoder.to("boxes"))]
-    Scores,
-    #[error(
-        "has the classes of boxes, give it the id labels, or set {} or {}",
-        Setting::Decoder.to("efficientnms"), Setting::Decoder.to("ssd-postprocess")
-    )]
-    Classes,
-    #[error(
-        "has the number of rows with a box, set {} if boxes have x before y, or {} if they are normalized and have y \
-         before x",
-        Setting::Decoder.to("efficientnms"), Setting::Decoder.to("ssd-postprocess")
-    )]
-    Count,
-    #[error(
-        "has prototypes of masks, set {} or {}",
-        Setting::Decoder.to("yolov8-seg"), Setting::Decoder.to("end2end-seg")
-    )]
-    Prototypes,
-    #[error(
-        "belongs to another stride, correct {}, or give the decoder all tensors of the stride",
-        Setting::Decoder
-    )]
-    Stride,
-}
-
 impl Notice {
     /// The notice of boxes of five numbers, the last of which is an angle.
     pub(crate) fn of_angles(boxes: &[f32]) -> Option<Self> {
@@ -305,7 +280,7 @@ impl Notice {
     pub fn class(&self) -> Option<(Option<usize>, u32)> {
         use ClassFinding::{NoProbability, NotFinite, Silence};
         match &self.0 {
-            Finding::Silence(silence) => Some((None, silence.best_class()?)),
+            Finding::Silence { class, .. } => Some((None, (*class)?)),
             Finding::BackgroundColumn { class, .. } => Some((None, *class)),
             Finding::Class {
                 output,

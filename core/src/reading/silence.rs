@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Images in which nothing is found.
 //!
-//! In: the outcome of each run, and the tensors of two runs. Out: a [`Silence`], with the best score, and the rule
+//! In: the outcome of each run, and the tensors of two runs. Out: a notice with the best score, and the rule
 //! because of which no anchor is a candidate.
 //!
 //! A scene may really be empty, so the text only states the numbers. Engines count the candidates anyway. The best
@@ -9,9 +9,9 @@
 //! first image, if its tensors are in host memory, so that a stream of a single picture also gets the score; and
 //! when the warning is due.
 
-use std::fmt;
 use std::time::Duration;
 
+use super::notice::{Finding, Notice};
 use super::watch::{QUIET, is_over};
 use crate::engine::{
     ClassThresholds, Cpu, Detection, Engine, ImagePlace, Job, Method, Outcome, Params, RegionEdges,
@@ -21,17 +21,8 @@ use crate::geometry::Bounds;
 use crate::tensor::TensorView;
 use crate::wording::Setting::{self, RegionEdges as Edges, ScoreThreshold, Sizes};
 
-/// Images without a candidate.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Silence {
-    images: usize,
-    decoder: &'static str,
-    /// The cause with the best score, among the runs that were examined.
-    cause: Option<Cause>,
-}
-
 /// The reason why no anchor is a candidate.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 struct Cause {
     text: String,
     /// The score of the best box that is no candidate; the least number without a box.
@@ -40,34 +31,14 @@ struct Cause {
     class: Option<u32>,
 }
 
-impl Silence {
-    /// The class of the best score that the text names.
-    pub fn best_class(&self) -> Option<u32> {
-        self.cause.as_ref()?.class
-    }
-}
-
-impl fmt::Display for Silence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { images, decoder, cause } = self;
-        let noun = if *images == 1 { "image" } else { "images" };
-        write!(f, "{images} {noun} with decoder {decoder}")?;
-        match cause {
-            Some(cause) => write!(f, ": {}", cause.text),
-            None => write!(
-                f,
-                "; if there are objects in them, check {} and its thresholds",
-                Setting::Decoder
-            ),
-        }
-    }
-}
-
 /// The images since the start of a reading, until one has a candidate or a rejected anchor. The images of a group count
 /// as one, since they are parts of one frame.
 #[derive(Debug, Default)]
 pub(super) struct Quiet {
-    silence: Silence,
+    images: usize,
+    decoder: &'static str,
+    /// The cause with the best score, among the runs that were examined.
+    cause: Option<Cause>,
     /// Starts with the first image.
     pub since: Option<Duration>,
     /// True if an image had a candidate or a rejected anchor, or a warning explains why nothing is found.
@@ -81,8 +52,7 @@ impl Quiet {
 
     /// Returns true if it is time to tell that nothing is found. `now` is the time since any moment.
     pub fn is_due(&mut self, now: Option<Duration>) -> bool {
-        let images = self.silence.images;
-        images > 0 && !self.is_over && is_over(&mut self.since, now, QUIET, images)
+        self.images > 0 && !self.is_over && is_over(&mut self.since, now, QUIET, self.images)
     }
 
     /// Adds the images of a run. Tensors without anchors are ignored: they are lists of boxes that are empty on
@@ -92,30 +62,40 @@ impl Quiet {
             return;
         }
         self.is_over = outcome.groups().any(|image| image.candidates + image.rejected > 0);
-        if self.silence.images == 0
-            && !self.is_over
-            && !run.tensors.iter().any(TensorView::is_on_device)
-        {
+        if self.images == 0 && !self.is_over && !run.tensors.iter().any(TensorView::is_on_device) {
             self.examine(run);
         }
-        self.silence.images += outcome.groups().len();
-        self.silence.decoder = run.layout.decoder;
+        self.images += outcome.groups().len();
+        self.decoder = run.layout.decoder;
     }
 
     /// Makes the warning, using the tensors of one more run if there is one. Later images do not count.
-    pub fn end(&mut self, run: Option<Job<'_>>) -> Option<Silence> {
-        if std::mem::replace(&mut self.is_over, true) || self.silence.images == 0 {
+    pub fn end(&mut self, run: Option<Job<'_>>) -> Option<Notice> {
+        if std::mem::replace(&mut self.is_over, true) || self.images == 0 {
             return None;
         }
         if let Some(run) = run {
             self.examine(run);
         }
-        Some(self.silence.clone())
+        let Self { images, decoder, cause, .. } = self;
+        let noun = if *images == 1 { "image" } else { "images" };
+        let (why, class) = match cause {
+            Some(cause) => (format!(": {}", cause.text), cause.class),
+            None => {
+                let decoder = Setting::Decoder;
+                (
+                    format!("; if there are objects in them, check {decoder} and its thresholds"),
+                    None,
+                )
+            }
+        };
+        let text = format!("{images} {noun} with decoder {decoder}{why}");
+        Some(Notice(Finding::Silence { text, class }))
     }
 
     fn examine(&mut self, run: Job<'_>) {
         // There is no cause if the host cannot read the tensors.
-        let known = &mut self.silence.cause;
+        let known = &mut self.cause;
         let is_better = |new: &Cause| known.as_ref().is_none_or(|old| new.score > old.score);
         if let Some(cause) = cause(run).filter(is_better) {
             *known = Some(cause);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::evidence::{Evidence, check_labels};
 use super::interpretation::Interpretation;
-use super::notice::{Finding, Notice};
+use super::notice::Notice;
 use super::silence::Quiet;
 use crate::engine::detail::Details;
 use crate::engine::{BoxPixels, GroupOutcome, Job, Outcome};
@@ -73,7 +73,7 @@ impl Watch {
         let mut notices = Vec::new();
         self.quiet.add(outcome, run);
         if self.quiet.is_due(now) {
-            notices.extend(self.end_quiet(Some(run)));
+            notices.extend(self.quiet.end(Some(run)));
         }
         if !self.is_label_told {
             let check =
@@ -111,7 +111,7 @@ impl Watch {
     }
 
     pub fn finish(&mut self) -> Vec<Notice> {
-        self.judge().into_iter().chain(self.end_quiet(None)).collect()
+        self.judge().into_iter().chain(self.quiet.end(None)).collect()
     }
 
     /// Adds the details of all survivors.
@@ -126,10 +126,6 @@ impl Watch {
                 self.evidence.add_detail(survivor, &detail);
             }
         }
-    }
-
-    fn end_quiet(&mut self, run: Option<Job<'_>>) -> Option<Notice> {
-        self.quiet.end(run).map(|silence| Notice(Finding::Silence(silence)))
     }
 
     /// Judges the numbers. Later images are not examined.
