@@ -344,7 +344,7 @@ fn ratio(numbers: [i64; 2]) -> Result<[u32; 2], String> {
     }
 }
 
-/// The texts of the array in `field`, of which each is a `what`; none without the field.
+/// The texts of the array in the field `name`, of which each is a `what`; none without the field.
 fn names(structure: &gst::StructureRef, name: &str, what: &str) -> Result<Vec<String>, InputError> {
     let names = field(structure, name, get::<gst::ArrayRef<'_>>)?;
     let names = names.as_ref().map_or(&[][..], |names| names.as_slice());
