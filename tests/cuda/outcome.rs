@@ -21,12 +21,13 @@ pub struct OnGpu {
 
 impl OnGpu {
     /// Returns the number of bytes that a run with `params` copies to the GPU: the thresholds and
-    /// rules that changed. Empty rules are not copied.
+    /// rules that changed. If there are none, those of an earlier run stay on the GPU.
     pub fn uploaded(&mut self, params: &Params) -> u64 {
         let mut bytes = 0;
-        if self.thresholds != params.thresholds.per_class {
-            self.thresholds.clone_from(&params.thresholds.per_class);
-            bytes += 4 * self.thresholds.len() as u64;
+        let thresholds = &params.thresholds.per_class;
+        if !thresholds.is_empty() && self.thresholds != *thresholds {
+            bytes += 4 * thresholds.len() as u64;
+            self.thresholds.clone_from(thresholds);
         }
         let rule = |class: u32| {
             let sizes = params.class_rules[class as usize].sizes.unwrap_or(params.sizes);
