@@ -173,18 +173,22 @@ fn check_unread_tensors(choice: &Choice, tensors: &[TensorView<'_>]) -> Option<F
     let is_one_grid = read.len() == 1 && layout.groups.iter().all(is_grid);
     tensors.iter().enumerate().filter(unread).find_map(|(_, tensor)| {
         let set = |decoder| Setting::Decoder.to(decoder);
-        let (nms, ssd) = (set("efficientnms"), set("ssd-postprocess"));
+        let both = || [set("efficientnms"), set("ssd-postprocess")];
         let unread = match decoder {
             _ if (decoder == "windows" || is_one_grid) && has_anchors(tensor) => {
                 format!("has the scores of boxes, set {}", set("boxes"))
             }
             "boxes" if !has_classes && has_number(tensor) => {
+                let [nms, ssd] = both();
                 format!("has the classes of boxes, give it the id labels, or set {nms} or {ssd}")
             }
-            "boxes" if layout.has_class_field() && anchors > 1 && is_count(tensor) => format!(
-                "has the number of rows with a box, set {nms} if boxes have x before y, or {ssd} if they are normalized \
-                 and have y before x"
-            ),
+            "boxes" if layout.has_class_field() && anchors > 1 && is_count(tensor) => {
+                let [nms, ssd] = both();
+                format!(
+                    "has the number of rows with a box, set {nms} if boxes have x before y, or {ssd} if they are \
+                     normalized and have y before x"
+                )
+            }
             "yolov8-pose" | "end2end-pose" if is_prototypes(tensor) => {
                 let (yolov8, yolo26) = (set("yolov8-seg"), set("end2end-seg"));
                 format!("has prototypes of masks, set {yolov8} or {yolo26}")
