@@ -11,7 +11,7 @@ use cudarc::driver::sys;
 use super::graph_config::{GraphConfig, KernelNode, Reads};
 use super::interface::{HEADER_BYTES, KernelParams, SORT_STATE_BYTES};
 use super::interface::{blocks_per_group, sort_state_offset};
-use super::kernels::{DecodeKernel, Kernels};
+use super::kernels::Kernels;
 use super::layout_params::{ColumnParams, LayoutParams};
 use super::mask_params::MaskParams;
 use super::merging::{ByColumnParams, MergeParams};
@@ -24,7 +24,7 @@ pub(super) struct LaunchParams {
     pub kernel: KernelParams,
     /// The number of groups of images.
     pub groups: u32,
-    /// For all kernels except [`DecodeKernel::Plain`].
+    /// For all kernels except [`DecodeKernel::Plain`](super::kernels::DecodeKernel::Plain).
     pub layout: LayoutParams,
     /// For layouts with columns.
     pub columns: ColumnParams,
@@ -161,11 +161,10 @@ impl Graph {
         let groups = params.groups.max(1);
         let multiprocessors = self.kernels.device().multiprocessors();
         let [per_multiprocessor, most] = kernel.blocks;
-        let grid = match (kernel.reads, self.config.decode) {
-            (Reads::Decode, DecodeKernel::Plain(_)) => {
-                [params.kernel.decode_blocks(), params.kernel.images.max(1)]
-            }
-            (Reads::Decode, _) => [params.layout.blocks(), params.kernel.images.max(1)],
+        let images = params.kernel.images.max(1);
+        let grid = match kernel.reads {
+            Reads::Decode => [params.kernel.decode_blocks(), images],
+            Reads::DecodeLayout => [params.layout.blocks(), images],
             _ => [blocks_per_group(per_multiprocessor * multiprocessors, most, groups), groups],
         };
         let mut parameters: ArrayVec<_, 6> = self.memory.iter().map(bytemuck::bytes_of).collect();
@@ -173,10 +172,10 @@ impl Graph {
         let ResultAddresses { headers, detections, rows, mask_words } = &params.results;
         let [headers, detections, rows, mask_words] =
             [headers, detections, rows, mask_words].map(bytemuck::bytes_of);
-        // Each kernel reads as many of these as it has parameters.
         match &kernel.reads {
             Reads::Workspace => {}
-            Reads::Decode => {
+            Reads::Decode => parameters.insert(0, bytemuck::bytes_of(&params.kernel)),
+            Reads::DecodeLayout => {
                 parameters.insert(0, bytemuck::bytes_of(&params.kernel));
                 parameters.push(bytemuck::bytes_of(&params.layout));
             }
@@ -184,7 +183,8 @@ impl Graph {
             Reads::Merge => parameters.push(bytemuck::bytes_of(&params.merge)),
             Reads::ByColumn => parameters.extend([bytemuck::bytes_of(&params.by_column), columns]),
             Reads::Masks => parameters.extend([bytemuck::bytes_of(&params.masks), mask_words]),
-            Reads::Publish => parameters.extend([headers, detections, columns, rows]),
+            Reads::Publish => parameters.extend([headers, detections]),
+            Reads::PublishColumns => parameters.extend([headers, detections, columns, rows]),
         }
         NodeLaunch { grid, parameters }
     }
@@ -246,6 +246,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::super::interface::SortLimits;
+    use super::super::kernels::DecodeKernel;
     use super::super::mask_params::{FRAME_MASKS, PROTOTYPE_MASKS};
     use super::super::merging;
     use super::super::results::{ResultSize, Results};

@@ -60,18 +60,22 @@ impl GraphConfig {
             _ if is_batch => [c"map_batch", c"reduce_batch"],
             _ => [c"map", c"reduce"],
         };
-        let publish = match (has_columns, is_batch) {
-            (false, false) => c"publish",
-            (false, true) => c"publish_batch",
-            (true, false) => c"publish_columns",
-            (true, true) => c"publish_columns_batch",
+        let (publish, results) = match (has_columns, is_batch) {
+            (false, false) => (c"publish", Publish),
+            (false, true) => (c"publish_batch", Publish),
+            (true, false) => (c"publish_columns", PublishColumns),
+            (true, true) => (c"publish_columns_batch", PublishColumns),
+        };
+        let tensors = match self.decode {
+            DecodeKernel::Plain(_) => Decode,
+            DecodeKernel::Layout | DecodeKernel::Oriented => DecodeLayout,
         };
         let node =
             |function, threads, blocks, reads| KernelNode { function, threads, blocks, reads };
         // A warp per candidate, but no more blocks than are resident at a time.
         let warps = [2, capacity.div_ceil(REDUCE_THREADS / 32)];
         let mut nodes = vec![
-            node(self.decode.function(self.multi_label), DECODE_THREADS, [0; 2], Decode),
+            node(self.decode.function(self.multi_label), DECODE_THREADS, [0; 2], tensors),
             // All groups together have a block per multiprocessor, so that each loads all candidates once.
             node(map, MAP_THREADS, [1, capacity], Workspace),
             node(reduce, REDUCE_THREADS, warps, Workspace),
@@ -111,7 +115,7 @@ impl GraphConfig {
             0..=PUBLISH_STEP_RANKS => 1,
             _ => capacity.div_ceil(PUBLISH_SHARED_RANKS),
         };
-        nodes.push(node(publish, PUBLISH_THREADS, [1, parts], Publish));
+        nodes.push(node(publish, PUBLISH_THREADS, [1, parts], results));
         nodes
     }
 
@@ -144,8 +148,10 @@ pub(super) struct KernelNode {
 /// The parameters of a launch that a kernel reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reads {
-    /// The tensors.
+    /// The tensors, of a plain layout.
     Decode,
+    /// The tensors, and where the layout's numbers are.
+    DecodeLayout,
     /// The workspace alone, like all others.
     Workspace,
     /// The number of a chunk.
@@ -154,4 +160,5 @@ pub(super) enum Reads {
     ByColumn,
     Masks,
     Publish,
+    PublishColumns,
 }
