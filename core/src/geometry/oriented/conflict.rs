@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The exact test whether two oriented boxes conflict.
 
-use super::intersection::Placed;
+use super::intersection::RelativePair;
 use super::{Rectangle, prob_iou};
 use crate::geometry::Overlap;
 
@@ -20,11 +20,11 @@ pub fn conflict(
     if overlap == Overlap::ProbIou {
         return exceeds(prob_iou(higher, lower), threshold);
     }
-    let placed = Placed::new(higher, lower);
+    let pair = RelativePair::new(higher, lower);
     let conflicts = |intersection: f32| {
         let whole = overlap.whole(higher.area, lower.area, intersection);
         intersection > 0.0 && exceeds(intersection, threshold * whole)
     };
     // A greater intersection conflicts if a smaller one does. The bound decides most pairs of boxes of one object.
-    conflicts(placed.least_intersection()) || conflicts(placed.intersection_area())
+    conflicts(pair.least_intersection()) || conflicts(pair.intersection_area())
 }

@@ -53,11 +53,11 @@ const MARGIN: f32 = 1.0 / 1024.0;
 /// their areas are equal.
 #[inline(always)]
 pub fn intersection_area(higher: &Rectangle, lower: &Rectangle) -> f32 {
-    Placed::new(higher, lower).intersection_area()
+    RelativePair::new(higher, lower).intersection_area()
 }
 
 /// Two rectangles in the coordinate system of the smaller one.
-pub(super) struct Placed {
+pub(super) struct RelativePair {
     /// The area of the frame.
     smaller: f32,
     /// The area of the other rectangle.
@@ -72,7 +72,7 @@ pub(super) struct Placed {
     direction: [f32; 2],
 }
 
-impl Placed {
+impl RelativePair {
     /// Places two rectangles as [`intersection_area`] takes them.
     #[inline(always)]
     pub fn new(higher: &Rectangle, lower: &Rectangle) -> Self {

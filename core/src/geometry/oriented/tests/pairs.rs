@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::DistanceLimit;
-use super::intersection::Placed;
+use super::intersection::RelativePair;
 use super::{OrientedBox, Rectangle, conflict, greatest_intersection, intersection_area, prob_iou};
 use crate::device::kernel_headers;
 use crate::geometry::Overlap;
@@ -161,7 +161,7 @@ fn conflicts_are_those_of_the_intersection() {
                 assert_eq!(found, expected, "{boxes:?}, {overlap:?}, {threshold}");
             }
         }
-        let least = Placed::new(&higher, &lower).least_intersection();
+        let least = RelativePair::new(&higher, &lower).least_intersection();
         assert!(least <= intersection, "{boxes:?}: {least:e}, but {intersection:e}");
         decided[usize::from(least > 0.0)] += 1;
     }
