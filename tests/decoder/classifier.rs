@@ -17,19 +17,23 @@ fn activation(activation: Activation) -> Options {
     Options { score_activation: Some(activation), ..Options::default() }
 }
 
+fn settings(options: Options) -> Settings<'static> {
+    Settings {
+        decoder: None,
+        classifiers: Classifiers::Always,
+        options,
+        has_class_thresholds: false,
+        classes: None,
+    }
+}
+
 /// Returns the classes of a tensor, and what contradicts the reading.
 fn classify(
     tensor: &TensorView<'_>,
     options: Options,
     ClassLimits { threshold, max }: ClassLimits,
 ) -> (Vec<ClassScore>, String) {
-    let settings = Settings {
-        decoder: None,
-        classifiers: Classifiers::Always,
-        options,
-        has_class_thresholds: false,
-        classes: None,
-    };
+    let settings = settings(options);
     let tensors = std::slice::from_ref(tensor);
     let facts = Facts { tensors, family: None, in_frame: true, engine: None };
     let thresholds = ClassThresholds::uniform(threshold);
@@ -291,13 +295,7 @@ fn outputs_of_which_no_image_has_a_class_are_told() {
     ];
     let after = |images: usize, threshold: f32| {
         let options = Options { score_activation: Some(Activation::None), ..Options::default() };
-        let settings = Settings {
-            decoder: None,
-            classifiers: Classifiers::Always,
-            options,
-            has_class_thresholds: false,
-            classes: None,
-        };
+        let settings = settings(options);
         let facts = Facts { tensors: &tensors, family: None, in_frame: true, engine: None };
         let thresholds = ClassThresholds::uniform(threshold);
         let params = |_: Option<&_>| Ok::<_, Refusal>(Params { thresholds, ..Params::default() });
