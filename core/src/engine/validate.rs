@@ -159,8 +159,10 @@ fn check_column(layout: &Layout, method: Method) -> Result<(), EngineError> {
 }
 
 fn expect(is: bool, expected: &'static str) -> Result<(), EngineError> {
-    let text = || format!("the layout: expected {expected}; correct the layout");
-    if is { Ok(()) } else { Err(EngineError::Layout(text())) }
+    if is {
+        return Ok(());
+    }
+    Err(EngineError::Layout(format!("the layout: expected {expected}; correct the layout")))
 }
 
 /// Checks that the parts of the layout, which reads the tensors `read`, fit together.

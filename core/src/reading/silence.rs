@@ -79,17 +79,15 @@ impl Quiet {
         }
         let Self { images, decoder, cause, .. } = self;
         let noun = if *images == 1 { "image" } else { "images" };
-        let (why, class) = match cause {
-            Some(cause) => (format!(": {}", cause.text), cause.class),
-            None => {
-                let decoder = Setting::Decoder;
-                (
-                    format!("; if there are objects in them, check {decoder} and its thresholds"),
-                    None,
-                )
-            }
+        let why = match cause {
+            Some(cause) => format!(": {}", cause.text),
+            None => format!(
+                "; if there are objects in them, check {} and its thresholds",
+                Setting::Decoder
+            ),
         };
         let text = format!("{images} {noun} with decoder {decoder}{why}");
+        let class = cause.as_ref().and_then(|cause| cause.class);
         Some(Notice(Finding::Silence { text, class }))
     }
 
