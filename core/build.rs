@@ -5,42 +5,43 @@
 //! own). `NVCC` names the compiler. Without it the crate has the PTX alone, which is in the
 //! sources and runs on every GPU.
 
-use std::collections::HashMap;
 use std::env;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use miniz_oxide::deflate::compress_to_vec;
+use lzma_rust2::{Lzma2Options, Lzma2Writer};
 
 /// PTX files whose kernels the crate can load.
 const PTX: [&str; 2] = ["nmsfilter.sm_80.ptx", "resample.sm_60.ptx"];
 
-/// PTX files that differ little from [`PTX`]'s first file. The crate has their differences only.
+/// PTX files that differ little from [`PTX`]'s first file, with which they are compressed to a tenth of their size.
 const SIMILAR: [&str; 2] = ["nmsfilter.sm_60.ptx", "nmsfilter.sm_90.ptx"];
 
-/// The least number of consecutive lines that are copied from the other file.
-const LEAST_LINES: usize = 2;
+/// Higher presets take ten times as long, for a quarter of the size.
+const PRESET: u32 = 3;
 
-/// Higher levels take several times as long, for a percent of the size.
-const LEVEL: u8 = 6;
+/// The number of bytes, before those that are decompressed, from which bytes can be repeated: two files of PTX.
+const DICTIONARY: u32 = 8 << 20;
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(nmsfilter_native)");
+    println!("cargo::rustc-env=NMSFILTER_DICTIONARY={DICTIONARY}");
     println!("cargo::rerun-if-env-changed=NMSFILTER_CUDA_ARCH");
     println!("cargo::rerun-if-env-changed=NVCC");
     println!("cargo::rerun-if-changed=kernels/ptx");
     let folder = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     let ptx = Path::new("kernels/ptx");
     for file in PTX {
-        compress(file, &read(&ptx.join(file)), &folder);
+        compress(file, &read(&ptx.join(file)), None, &folder);
     }
     let base = read(&ptx.join(PTX[0]));
     for file in SIMILAR {
-        compress(file, &differences(&base, &read(&ptx.join(file))), &folder);
+        compress(file, &read(&ptx.join(file)), Some(&base), &folder);
     }
     if let Ok(architecture) = env::var("NMSFILTER_CUDA_ARCH") {
         compile(&architecture, &folder.join("nmsfilter.cubin"));
-        compress("nmsfilter.cubin", &read(&folder.join("nmsfilter.cubin")), &folder);
+        compress("nmsfilter.cubin", &read(&folder.join("nmsfilter.cubin")), None, &folder);
         println!("cargo::rustc-cfg=nmsfilter_native");
     }
 }
@@ -49,53 +50,17 @@ fn read(file: &Path) -> Vec<u8> {
     std::fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// Writes the compressed `bytes` of the file `name` to `folder`.
-fn compress(name: &str, bytes: &[u8], folder: &Path) {
-    std::fs::write(folder.join(format!("{name}.deflate")), compress_to_vec(bytes, LEVEL))
-        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-}
-
-/// The steps that make `text` of `base` (`core/src/device/compressed.rs` performs them). A step appends new bytes and then
-/// a part of `base`. In the result, all as u32 in little endian: the number of steps; for each step the number of new
-/// bytes, and the first byte and the length of the part. Then follow the new bytes of all steps.
-fn differences(base: &[u8], text: &[u8]) -> Vec<u8> {
-    let old: Vec<&[u8]> = base.split_inclusive(|&byte| byte == b'\n').collect();
-    let new: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
-    let mut places: HashMap<&[&[u8]], Vec<usize>> = HashMap::new();
-    for (place, window) in old.windows(LEAST_LINES).enumerate() {
-        places.entry(window).or_default().push(place);
-    }
-    let bytes_before: Vec<usize> = std::iter::once(0)
-        .chain(old.iter().scan(0, |sum, line| {
-            *sum += line.len();
-            Some(*sum)
-        }))
-        .collect();
-    let (mut steps, mut inserted, mut since, mut line) = (Vec::new(), Vec::new(), 0, 0);
-    while line < new.len() {
-        let window = new.get(line..line + LEAST_LINES).unwrap_or_default();
-        let equal = |place: usize| {
-            let pairs = old[place..].iter().zip(&new[line..]);
-            pairs.take_while(|(old, new)| old == new).count()
-        };
-        // Frequent lines have thousands of places, of which any is good enough.
-        let known = places.get(window).into_iter().flatten().take(64);
-        match known.map(|&place| (equal(place), place)).max() {
-            Some((count, place)) => {
-                let (first, end) = (bytes_before[place], bytes_before[place + count]);
-                steps.push([inserted.len() - since, first, end - first]);
-                since = inserted.len();
-                line += count;
-            }
-            None => {
-                inserted.extend_from_slice(new[line]);
-                line += 1;
-            }
-        }
-    }
-    steps.push([inserted.len() - since, 0, 0]);
-    let numbers = std::iter::once(steps.len()).chain(steps.iter().flatten().copied());
-    numbers.flat_map(|number| (number as u32).to_le_bytes()).chain(inserted).collect()
+/// Writes the compressed `bytes` of the file `name` to `folder`. `core/src/device/compressed.rs` decompresses them, with
+/// the same `similar` file.
+fn compress(name: &str, bytes: &[u8], similar: Option<&[u8]>, folder: &Path) {
+    let mut options = Lzma2Options::with_preset(PRESET);
+    options.lzma_options.dict_size = DICTIONARY;
+    options.lzma_options.preset_dict = similar.map(<[u8]>::to_vec);
+    let mut writer = Lzma2Writer::new(Vec::new(), options);
+    let compressed = writer.write_all(bytes).and_then(|()| writer.finish());
+    compressed
+        .and_then(|bytes| std::fs::write(folder.join(format!("{name}.lzma2")), bytes))
+        .unwrap_or_else(|error| panic!("{name} in {}: {error}", folder.display()));
 }
 
 /// Compiles the kernels to machine code.

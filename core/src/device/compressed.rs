@@ -4,28 +4,31 @@
 //! In: a file of kernels, as PTX or machine code. Out: its bytes, for the driver to load. They are decompressed once in
 //! a process, when they are first needed. A program that does not refer to a file is linked without it.
 //!
-//! Similar files take little more space than one: the library has their differences from the first.
+//! Similar files take little more space than one: they are compressed with the first as their dictionary.
 
 use std::ffi::{CStr, CString};
+use std::io::Read;
 use std::sync::OnceLock;
+
+use lzma_rust2::Lzma2Reader;
 
 /// A compressed file of kernels.
 #[derive(Debug)]
 pub struct CompressedKernels {
     compressed: &'static [u8],
-    /// The differences of the file from the compressed one.
-    differences: Option<&'static [u8]>,
+    /// The compressed file without which this one cannot be decompressed.
+    similar: Option<&'static [u8]>,
     bytes: OnceLock<Vec<u8>>,
 }
 
 impl CompressedKernels {
     pub(crate) const fn new(compressed: &'static [u8]) -> Self {
-        Self { compressed, differences: None, bytes: OnceLock::new() }
+        Self { compressed, similar: None, bytes: OnceLock::new() }
     }
 
-    /// A file that differs from the compressed one.
-    pub(crate) const fn similar(compressed: &'static [u8], differences: &'static [u8]) -> Self {
-        Self { compressed, differences: Some(differences), bytes: OnceLock::new() }
+    /// A file that was compressed with another one, `similar`.
+    pub(crate) const fn with_similar(compressed: &'static [u8], similar: &'static [u8]) -> Self {
+        Self { compressed, similar: Some(similar), bytes: OnceLock::new() }
     }
 
     /// The bytes of the file and a terminating zero, which the driver expects after PTX.
@@ -34,13 +37,8 @@ impl CompressedKernels {
     /// If the bytes are not those that `build.rs` has compressed.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get_or_init(|| {
-            let inflate = |bytes| {
-                miniz_oxide::inflate::decompress_to_vec(bytes).expect("build.rs has compressed it")
-            };
-            let mut bytes = inflate(self.compressed);
-            if let Some(differences) = self.differences {
-                bytes = apply(&inflate(differences), &bytes);
-            }
+            let similar = self.similar.map(|similar| decompress(similar, None));
+            let mut bytes = decompress(self.compressed, similar.as_deref());
             bytes.push(0);
             bytes
         })
@@ -76,18 +74,12 @@ impl CompressedKernels {
     }
 }
 
-/// Performs the steps that `differences` of `build.rs` has found.
-fn apply(differences: &[u8], base: &[u8]) -> Vec<u8> {
-    let (count, rest) = differences.split_first_chunk().expect("it begins with a number");
-    let (steps, mut inserted) = rest.split_at(u32::from_le_bytes(*count) as usize * 12);
-    let mut bytes = Vec::with_capacity(base.len() + inserted.len());
-    for step in steps.as_chunks::<4>().0.as_chunks::<3>().0 {
-        let [new, first, len] = step.map(|number| u32::from_le_bytes(number) as usize);
-        let (added, rest) = inserted.split_at(new);
-        bytes.extend_from_slice(added);
-        bytes.extend_from_slice(&base[first..first + len]);
-        inserted = rest;
-    }
+/// Decompresses a file that was compressed with the file `similar`.
+fn decompress(compressed: &[u8], similar: Option<&[u8]>) -> Vec<u8> {
+    let dictionary = env!("NMSFILTER_DICTIONARY").parse().expect("build.rs has set a number");
+    let mut bytes = Vec::new();
+    let read = Lzma2Reader::new(compressed, dictionary, similar).read_to_end(&mut bytes);
+    read.expect("build.rs has compressed it");
     bytes
 }
 
@@ -97,7 +89,7 @@ const ENTRY: &str = ".visible .entry ";
 /// The bytes of a file that `build.rs` has compressed.
 macro_rules! compressed {
     ($file:literal) => {
-        include_bytes!(concat!(env!("OUT_DIR"), "/", $file, ".deflate"))
+        include_bytes!(concat!(env!("OUT_DIR"), "/", $file, ".lzma2"))
     };
 }
 

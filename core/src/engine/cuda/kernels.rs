@@ -41,7 +41,7 @@ impl KernelBinary {
 /// (`grid_dependency_wait`, kernels/portable.cuh).
 const PROGRAMMATIC_LAUNCH_FROM: (i32, i32) = (9, 0);
 
-/// The file whose differences from the other two files of PTX are in the library.
+/// The file with which the other two files of PTX are compressed.
 static SM_80: &[u8] = compressed!("nmsfilter.sm_80.ptx");
 
 /// In order of preference: machine code from build.rs, then the checked-in PTX (kernels/build.sh).
@@ -56,7 +56,7 @@ static KERNEL_BINARIES: [KernelBinary; 3 + cfg!(nmsfilter_native) as usize] = [
     KernelBinary {
         name: "PTX sm_90",
         from: (9, 0),
-        kernels: CompressedKernels::similar(SM_80, compressed!("nmsfilter.sm_90.ptx")),
+        kernels: CompressedKernels::with_similar(compressed!("nmsfilter.sm_90.ptx"), SM_80),
         is_native: false,
     },
     KernelBinary {
@@ -68,7 +68,7 @@ static KERNEL_BINARIES: [KernelBinary; 3 + cfg!(nmsfilter_native) as usize] = [
     KernelBinary {
         name: "PTX sm_60",
         from: (6, 0),
-        kernels: CompressedKernels::similar(SM_80, compressed!("nmsfilter.sm_60.ptx")),
+        kernels: CompressedKernels::with_similar(compressed!("nmsfilter.sm_60.ptx"), SM_80),
         is_native: false,
     },
 ];
