@@ -350,6 +350,10 @@ EXPORT Result cuMemHostAlloc(void **at, size_t bytes, uint32_t) {
     return current.empty() ? INVALID_CONTEXT : allocate(at, bytes, -1, current.back());
 }
 EXPORT Result cuMemFreeHost(void *at) { return release((uint64_t)at, true); }
+EXPORT Result cuMemHostRegister_v2(void *at, size_t bytes, uint32_t) {
+    return current.empty() || !at || !bytes ? INVALID_VALUE : DONE;
+}
+EXPORT Result cuMemHostUnregister(void *) { return DONE; }
 EXPORT Result cuMemHostGetDevicePointer_v2(uint64_t *device, void *host, uint32_t) {
     *device = (uint64_t)host;
     return DONE;

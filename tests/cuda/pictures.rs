@@ -152,3 +152,32 @@ fn formats_that_take_turns_have_regions_of_their_own() {
         }
     }
 }
+
+/// The memory of a pool has other bytes in each frame. Pinned memory is uploaded whole, with the bytes behind the frame.
+#[test]
+#[ignore = "needs a GPU"]
+fn memory_that_comes_back_is_pinned_and_read_anew_for_each_frame() {
+    let device = gpu_stream().device().clone();
+    let info = VideoInfo::builder(gst_video::VideoFormat::Nv12, 64, 48).build().unwrap();
+    let input = InputSpec::with_size([32, 32], nmsfilter_core::tensor::ElementType::F32);
+    let mut pair = Pair::new(&device, &input, None);
+    let whole = [FrameRegion { left: 0, top: 0, width: 64, height: 48 }];
+    let bytes_behind = 100;
+    let new = || gst::Buffer::with_size(info.size() + bytes_behind).unwrap();
+    let mut frame = new();
+    let mut uploaded = Vec::new();
+    for number in 0..12 {
+        frame.get_mut().unwrap().map_writable().unwrap().fill(number * 20);
+        pair.check(&frame, &info, &whole, 0);
+        uploaded.push(pair.on_gpu.uploaded as usize - info.size());
+    }
+    let (copied, pinned) = uploaded.split_at(7);
+    assert_eq!((copied, pinned), (&[0; 7][..], &[bytes_behind; 5][..]));
+    // The memory of each of these frames is new.
+    for number in 0..12 {
+        let mut frame = new();
+        frame.get_mut().unwrap().map_writable().unwrap().fill(number);
+        pair.check(&frame, &info, &whole, 0);
+        assert_eq!(pair.on_gpu.uploaded as usize, info.size());
+    }
+}

@@ -157,6 +157,8 @@ required {
     cuMemFree_v2(address: sys::CUdeviceptr);
     cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: c_uint);
     cuMemFreeHost(address: *mut c_void);
+    cuMemHostRegister_v2(address: *mut c_void, bytes: usize, flags: c_uint);
+    cuMemHostUnregister(address: *mut c_void);
     cuMemHostGetDevicePointer_v2(device: *mut sys::CUdeviceptr, host: *mut c_void, flags: c_uint);
     cuMemsetD8Async(address: sys::CUdeviceptr, value: u8, bytes: usize, stream: sys::CUstream);
     cuMemcpyHtoDAsync_v2(to: sys::CUdeviceptr, from: *const c_void, bytes: usize, stream: sys::CUstream);

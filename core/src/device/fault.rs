@@ -26,12 +26,13 @@ static INJECTED: AtomicU32 = AtomicU32::new(0);
 static OUTSTANDING: AtomicI64 = AtomicI64::new(0);
 
 /// The functions that acquire a resource, each with the function that releases it.
-const ACQUIRE_RELEASE: [(&str, &str); 10] = [
+const ACQUIRE_RELEASE: [(&str, &str); 11] = [
     ("cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2"),
     ("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"),
     ("cuModuleLoadData", "cuModuleUnload"),
     ("cuMemAlloc_v2", "cuMemFree_v2"),
     ("cuMemHostAlloc", "cuMemFreeHost"),
+    ("cuMemHostRegister_v2", "cuMemHostUnregister"),
     ("cuStreamCreate", "cuStreamDestroy_v2"),
     ("cuStreamCreateWithPriority", "cuStreamDestroy_v2"),
     ("cuEventCreate", "cuEventDestroy_v2"),

@@ -68,9 +68,11 @@ pub struct PinnedBuffer {
     host: NonNull<u8>,
     address: u64,
     len: usize,
+    /// True if other code owns the memory and will free it.
+    is_foreign: bool,
 }
 
-// SAFETY: the allocation is owned, and not bound to a thread. Accesses through its addresses are unsafe, and the
+// SAFETY: the allocation is owned, or exists as `register` requires, and not bound to a thread. Accesses through its addresses are unsafe, and the
 // code that makes them synchronizes them.
 unsafe impl Send for PinnedBuffer {}
 // SAFETY: a shared reference only gives access to the addresses.
@@ -87,17 +89,44 @@ impl PinnedBuffer {
         let mut host: *mut c_void = null_mut();
         // SAFETY: `host` is valid for writes, and `drop` frees the allocation.
         unsafe { driver.cuMemHostAlloc(&mut host, len.max(1), sys::CU_MEMHOSTALLOC_DEVICEMAP) }?;
-        let mut buffer = Self {
-            device: device.clone(),
-            host: NonNull::new(host.cast()).expect("the address of an allocation is not null"),
-            address: 0,
-            len,
-        };
+        let host = NonNull::new(host.cast()).expect("the address of an allocation is not null");
+        let buffer =
+            Self { device: device.clone(), host, address: 0, len, is_foreign: false }.mapped()?;
         // SAFETY: the allocation has at least `len` bytes, and no other code uses it yet.
-        unsafe { buffer.host.as_ptr().write_bytes(0, len) };
-        // SAFETY: `buffer.address` is valid for writes, and `host` was allocated as mapped memory in this context.
-        unsafe { driver.cuMemHostGetDevicePointer_v2(&mut buffer.address, host, 0) }?;
+        unsafe { host.write_bytes(0, len) };
         Ok(buffer)
+    }
+
+    /// Pins memory of other code, until the result is dropped.
+    ///
+    /// # Errors
+    /// If the driver cannot pin or map the memory, for example because a part of it is pinned already.
+    ///
+    /// # Safety
+    /// The memory must exist until the result is dropped. The result must not be borrowed mutably while other code
+    /// accesses the memory.
+    pub unsafe fn register(device: &Arc<Device>, memory: &[u8]) -> Result<Self, DriverError> {
+        let host = NonNull::from(memory).cast::<u8>();
+        let flags = sys::CU_MEMHOSTREGISTER_DEVICEMAP;
+        let driver = device.enter()?;
+        // SAFETY: the memory exists until `drop`, which ends the registration.
+        unsafe { driver.cuMemHostRegister_v2(host.as_ptr().cast(), memory.len(), flags) }?;
+        Self { device: device.clone(), host, address: 0, len: memory.len(), is_foreign: true }
+            .mapped()
+    }
+
+    /// Sets the device address.
+    fn mapped(mut self) -> Result<Self, DriverError> {
+        let (driver, host) = (self.device.enter()?, self.host.as_ptr().cast());
+        // SAFETY: `self.address` is valid for writes, and `host` was pinned as mapped memory in this context.
+        unsafe { driver.cuMemHostGetDevicePointer_v2(&mut self.address, host, 0) }?;
+        drop(driver);
+        Ok(self)
+    }
+
+    /// Returns the GPU that can access the memory.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
     }
 
     /// Returns the device address of the first byte.
@@ -127,9 +156,16 @@ impl PinnedBuffer {
 impl Drop for PinnedBuffer {
     fn drop(&mut self) {
         if let Ok(driver) = self.device.enter() {
-            // SAFETY: `cuMemHostAlloc` returned the address in this context, and it is freed once. `cuMemFreeHost`
-            // waits for work that uses the memory.
-            let _ = unsafe { driver.cuMemFreeHost(self.host.as_ptr().cast()) };
+            let host = self.host.as_ptr().cast();
+            // SAFETY: `cuMemHostAlloc` returned the address in this context, or `cuMemHostRegister` was given it, and it is
+            // released once. Both functions wait for work that uses the memory.
+            let _ = unsafe {
+                if self.is_foreign {
+                    driver.cuMemHostUnregister(host)
+                } else {
+                    driver.cuMemFreeHost(host)
+                }
+            };
         }
     }
 }

@@ -2,8 +2,8 @@
 //! Converts an element's frames to pictures in the memory of the model's input.
 //!
 //! In: frames of one format and size, regions of them, and the address of a picture in a batch. Out: the picture of
-//! each region, at this address and after it. On a GPU, a frame in host memory is first copied to pinned memory. This
-//! happens before the element enters a batch, so that other elements do not wait for the copy. Then one kernel makes
+//! each region, at this address and after it. On a GPU, a frame in host memory is first copied to pinned memory, unless
+//! it is in a pool's memory, which is pinned itself. This happens before the element enters a batch, so that other elements do not wait for the copy. Then one kernel makes
 //! the pictures of all regions in the batch, in a stream that belongs to this element alone.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use super::error::InferenceError;
 use super::model::InputSpec;
 use super::picture::{
     self, ComponentSamples, GpuResampler, GpuScalings, Resampler, Resampling, Rows, Scaling,
-    Scratch, Staging, Table, device_samples,
+    Scratch, Staging, Table, component_samples, device_samples, pinned_frame,
 };
 use gstnmsfilter::input::cuda_memory::DeviceMapping;
 use gstnmsfilter::input::model::ModelInfo;
@@ -64,7 +64,7 @@ struct PicturesOnGpu {
     staging: [(Staging, OwnedEvent); 2],
     /// The index of the one that was written last.
     last: usize,
-    /// Completes when a frame in device memory has been read.
+    /// Completes when a frame that is not copied by the host has been read.
     read: OwnedEvent,
 }
 
@@ -73,8 +73,17 @@ pub struct Prepared<'f> {
     frame: &'f gst::BufferRef,
     /// Where the GPU reads the samples; `None` if the CPU will make the picture.
     samples: Option<ComponentSamples>,
-    /// The mapping of a frame in device memory. Other frames' bytes are in pinned memory.
-    mapping: Option<DeviceMapping<'f>>,
+    /// True if the samples are in staging memory.
+    is_staged: bool,
+    /// The mapping of a frame that is not copied by the host.
+    mapping: Option<FrameMapping<'f>>,
+}
+
+/// Frames are readable as long as they are mapped.
+#[expect(dead_code, reason = "it is only kept")]
+enum FrameMapping<'f> {
+    Device(DeviceMapping<'f>),
+    Host(gst::memory::MemoryMap<'f, gst::memory::Readable>),
 }
 
 impl Pictures {
@@ -167,18 +176,28 @@ impl Pictures {
         let Resamplers { resampler, scratch, on_gpu: to_device, .. } = current;
         self.uploaded = 0;
         let Some((on_gpu, (to_device, _))) = self.on_gpu.as_mut().zip(to_device.as_ref()) else {
-            return Ok(Prepared { frame, samples: None, mapping: None });
+            return Ok(Prepared { frame, samples: None, is_staged: false, mapping: None });
         };
         if let Some((samples, mapping)) = device_samples(frame, resampler, &on_gpu.stream)? {
-            return Ok(Prepared { frame, samples: Some(samples), mapping: Some(mapping) });
+            let mapping = Some(FrameMapping::Device(mapping));
+            return Ok(Prepared { frame, samples: Some(samples), is_staged: false, mapping });
         }
         on_gpu.last = 1 - on_gpu.last;
         let (staging, read) = &mut on_gpu.staging[on_gpu.last];
         read.synchronize()?;
+        let pinned = pinned_frame(frame, on_gpu.stream.device());
+        if let Some((memory, mapping)) = pinned.filter(|_| !resampler.converts()) {
+            let (address, is_in_place) = to_device.upload(memory, staging)?;
+            on_gpu.stream.record(&on_gpu.read)?;
+            self.uploaded = memory.len() as u64;
+            let samples = Some(component_samples(frame, resampler, address, memory.len())?);
+            let mapping = Some(FrameMapping::Host(mapping));
+            return Ok(Prepared { frame, samples, is_staged: !is_in_place, mapping });
+        }
         let (samples, bytes) =
             resampler.samples(frame, scratch, |planes| to_device.stage(planes, staging))??;
         self.uploaded = bytes;
-        Ok(Prepared { frame, samples: Some(samples), mapping: None })
+        Ok(Prepared { frame, samples: Some(samples), is_staged: true, mapping: None })
     }
 
     /// Makes the pictures of `regions`, the numbers of regions for which the frame was prepared, one after the other, the
@@ -214,9 +233,9 @@ impl Pictures {
                 on_gpu.stream.wait_for(free)?;
             }
             let of_staging = &on_gpu.staging[on_gpu.last].1;
-            let read = if prepared.mapping.is_some() { &on_gpu.read } else { of_staging };
+            let read = if prepared.is_staged { of_staging } else { &on_gpu.read };
             // SAFETY: the caller guarantees the output. Staging memory is not written before `read` has completed, and a
-            // frame in device memory exists until `release` has waited for it.
+            // frame that is not copied by the host is mapped until `release` has waited for it.
             unsafe { to_device.resample(samples, (scalings, regions), address, read) }?;
             // SAFETY: the event exists as long as `self`.
             return Ok(Some(unsafe { read.event() }));
@@ -234,7 +253,7 @@ impl Pictures {
         Ok(None)
     }
 
-    /// Waits until a frame in device memory has been read: its memory may be overwritten as soon as the buffer has left
+    /// Waits until a frame that is not copied by the host has been read: its memory may be overwritten as soon as the buffer has left
     /// the element.
     ///
     /// # Errors

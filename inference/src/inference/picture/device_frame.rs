@@ -10,6 +10,7 @@ use super::frame_format::CHANNELS;
 use super::gpu::ComponentSamples;
 use super::resampler::Resampler;
 use crate::inference::error::InferenceError;
+use gstnmsfilter::frame::FrameError;
 use gstnmsfilter::input::cuda_memory::DeviceMapping;
 use nmsfilter_core::device::{Location, Stream};
 
@@ -36,12 +37,26 @@ pub fn device_samples<'f>(
     if !stream.wait_for_producer(slice.ready(), slice.address())? {
         return Ok(None);
     }
+    let components = component_samples(frame, resampler, address, slice.len())?;
+    Ok(Some((components, mapping)))
+}
+
+/// Returns the device addresses of a frame's samples, in memory of `len` bytes at `address` that contains the whole frame.
+///
+/// # Errors
+/// If the memory has fewer bytes than the frame needs.
+pub fn component_samples(
+    frame: &gst::BufferRef,
+    resampler: &Resampler,
+    address: u64,
+    len: usize,
+) -> Result<ComponentSamples, FrameError> {
     let layout = &resampler.layout;
     let meta = layout.meta(frame)?;
     let mut components = [(0, 0); CHANNELS];
     for (to, component) in components.iter_mut().zip(&resampler.format.components) {
-        let (offset, extent) = layout.plane_at(meta, component.plane, slice.len())?;
+        let (offset, extent) = layout.plane_at(meta, component.plane, len)?;
         *to = (address + (offset + component.offset) as u64, extent.stride as u32);
     }
-    Ok(Some((components, mapping)))
+    Ok(components)
 }

@@ -19,7 +19,7 @@ use super::table::Table;
 use crate::inference::model::{InputLayout, InputSpec};
 use gstnmsfilter::frame::{Component, Plane};
 use nmsfilter_core::device::{
-    DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer, RESAMPLE, Stream,
+    Device, DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer, RESAMPLE, Stream,
 };
 
 /// Memory from which the GPU can read a frame's bytes: pinned memory and, for a discrete GPU, also device memory.
@@ -120,11 +120,7 @@ impl GpuResampler {
             Some(pinned) if pinned.len() >= bytes => pinned,
             other => other.insert(PinnedBuffer::new(device, bytes)?),
         };
-        let on_device = match &mut staging.device {
-            _ if device.is_integrated() => None,
-            Some(memory) if memory.len() >= bytes => Some(&*memory),
-            other => Some(&*other.insert(DeviceBuffer::new(device, bytes)?)),
-        };
+        let on_device = staging_on_device(&mut staging.device, device, bytes)?;
         let address = on_device.map_or(pinned.address(), |memory| memory.address());
         let mut rest = pinned.as_mut_slice();
         let mut starts = [0; CHANNELS];
@@ -146,6 +142,24 @@ impl GpuResampler {
             self.stream.upload(pinned, memory, copied)?;
         }
         Ok((components, copied as u64))
+    }
+
+    /// Copies a frame in pinned memory to device memory, asynchronously, in stream order. Returns the address at which the
+    /// GPU reads the frame, and true if that is the pinned memory.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated, or the copy cannot be submitted.
+    pub fn upload(
+        &self,
+        frame: &PinnedBuffer,
+        staging: &mut Staging,
+    ) -> Result<(u64, bool), DriverError> {
+        let device = self.stream.device();
+        let Some(memory) = staging_on_device(&mut staging.device, device, frame.len())? else {
+            return Ok((frame.address(), true));
+        };
+        self.stream.upload(frame, memory, frame.len())?;
+        Ok((memory.address(), false))
     }
 
     /// Makes a picture of each region of a frame, one after the other, from the address `output` on. `regions` are the
@@ -183,4 +197,19 @@ impl GpuResampler {
         scalings.record_use()?;
         self.stream.record(read)
     }
+}
+
+/// Returns device memory for `bytes` of a frame; `None` if the GPU is integrated, and reads the host's memory as fast.
+fn staging_on_device<'s>(
+    memory: &'s mut Option<DeviceBuffer>,
+    device: &Arc<Device>,
+    bytes: usize,
+) -> Result<Option<&'s DeviceBuffer>, DriverError> {
+    if device.is_integrated() {
+        return Ok(None);
+    }
+    if memory.as_ref().is_none_or(|memory| memory.len() < bytes) {
+        *memory = Some(DeviceBuffer::new(device, bytes)?);
+    }
+    Ok(memory.as_ref())
 }
