@@ -9,7 +9,8 @@ glibc=
 allowed='^(libgst(reamer|base|video)-1\.0\.so\.0|lib(glib|gobject|gio|gmodule)-2\.0\.so\.0|lib(c|m|dl|pthread|rt|gcc_s)\.so\.[0-9]+|ld-linux.*)$'
 
 # The functions that a version after 1.14 has introduced: those behind a feature.
-newer=$(cargo metadata --locked --offline --format-version 1 --manifest-path "$(dirname "$0")/../../Cargo.toml" | python3 -c '
+platform=$(rustc -vV | sed -n "s/^host: //p")
+newer=$(cargo metadata --locked --offline --filter-platform "$platform" --format-version 1 --manifest-path "$(dirname "$0")/../../Cargo.toml" | python3 -c '
 import json, pathlib, re, sys
 for package in json.load(sys.stdin)["packages"]:
     if re.fullmatch("gstreamer(-base|-video)?-sys", package["name"]):
