@@ -13,15 +13,14 @@ use gst_video::VideoMeta;
 use serde_json::value::RawValue;
 
 use super::settings::Settings;
-use super::undecoded;
-use super::upstream::Files;
+use super::upstream::{self, Files};
 use crate::deepstream::FrameCaps;
 use crate::deepstream::layout::StructureLayout;
 use crate::elements::property::{self, Properties};
 use crate::elements::{
     any_video, frame_size, is_nvmm, lock, not_started, pad_templates, wrong_settings,
 };
-use crate::input::inference_mark;
+use crate::input::{Tensors, inference_mark};
 use crate::json::{Detections, Line};
 
 crate::debug_category!(CAT, "detectionjson", "JSON of detections");
@@ -86,8 +85,9 @@ impl State {
         self.detections
             .read(frame, caps)
             .map_err(|error| gst::error_msg!(gst::StreamError::Format, ("{error}")))?;
-        self.had_tensors =
-            self.had_tensors || (self.detections.is_empty() && undecoded::has_tensors(frame));
+        // Tensors other than DeepStream's.
+        let has_tensors = || Tensors::of(frame).is_ok_and(|tensors| !tensors.is_empty());
+        self.had_tensors = self.had_tensors || (self.detections.is_empty() && has_tensors());
         if !self.add_empty_results {
             if self.detections.is_empty() {
                 return Ok(None);
@@ -262,7 +262,8 @@ impl BaseTransformImpl for DetectionJson {
             return Ok(GenerateOutputSuccess::NoOutput);
         };
         // No lock may be held while a message is posted.
-        if has_first_tensors && !undecoded::has_decoder(self.obj().upcast_ref()) {
+        // A decoder may leave the tensors on the frame: tensors alone do not show that a decoder is missing.
+        if has_first_tensors && !upstream::has_decoder(self.obj().upcast_ref()) {
             gst::element_imp_warning!(
                 self,
                 gst::StreamError::Format,

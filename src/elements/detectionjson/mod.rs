@@ -11,7 +11,6 @@
 
 mod imp;
 mod settings;
-mod undecoded;
 mod upstream;
 
 use gst::glib;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The elements upstream of an element, and the files that they read.
+//! The elements upstream of an element, whether they decode tensors, and the files that they read.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -20,6 +20,14 @@ pub fn elements(element: &gst::Element) -> impl Iterator<Item = gst::Element> {
         Some(element)
     });
     nearest.skip(1)
+}
+
+/// Returns whether an element upstream of `element` decodes tensors.
+pub fn has_decoder(element: &gst::Element) -> bool {
+    elements(element).filter_map(|element| element.factory()).any(|factory| {
+        let class = factory.metadata(gst::ELEMENT_METADATA_KLASS);
+        factory.name() == "nmsfilter" || class.is_some_and(|class| class.contains("Tensordecoder"))
+    })
 }
 
 /// Returns the element whose source pad is linked to a sink pad, directly or across the borders of bins.
