@@ -9,15 +9,15 @@
 use gst::glib;
 use gst_newer::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
 
-use super::groups::{GROUPS, is_classifier, is_required};
+use super::groups::{GROUPS, REQUIRED, is_classifier};
 use crate::input::tensor_meta;
 use nmsfilter_core::decoder::TensorGroup;
 
 /// Removes or replaces the tensors that have been decoded.
 pub(super) fn consume(buffer: &mut gst::BufferRef) {
-    let has_detections = buffer
-        .iter_meta::<TensorMeta>()
-        .any(|meta| detectors().any(|group| is_in(group, meta.as_slice())));
+    let has_detections = buffer.iter_meta::<TensorMeta>().any(|meta| {
+        GROUPS.iter().any(|group| !is_classifier(group) && is_in(group, meta.as_slice()))
+    });
     let is_decoded = |group: &&TensorGroup| !(has_detections && is_classifier(group));
     for mut meta in buffer.iter_meta_mut::<TensorMeta>() {
         let mut decoded = GROUPS.iter().filter(is_decoded);
@@ -29,18 +29,13 @@ pub(super) fn consume(buffer: &mut gst::BufferRef) {
             group.tensors.iter().all(|decoded| decoded.id != id)
         };
         let mut tensors: Vec<Tensor> = meta.as_slice().iter().filter(is_other).cloned().collect();
-        if is_required(group) {
+        if REQUIRED.contains(&group.id) {
             tensors.extend(without_detections(group));
         }
         meta.set(tensors);
     }
     // Metadata without tensors is removed, because decoders do not expect it.
     tensor_meta::remove_if(buffer, <[Tensor]>::is_empty);
-}
-
-/// The groups of detectors.
-fn detectors() -> impl Iterator<Item = &'static TensorGroup> {
-    GROUPS.iter().filter(|group| !is_classifier(group))
 }
 
 /// Returns true if these are all tensors of the group. One id is in two groups.

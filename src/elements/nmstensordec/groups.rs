@@ -11,16 +11,11 @@ use gst_newer::Capabilities;
 use nmsfilter_core::decoder::{GroupTensor, TensorGroup, classifier, tensor_groups};
 
 /// The groups whose decoders in GStreamer end with an error if the tensors are missing.
-const REQUIRED: [&str; 2] =
+pub(super) const REQUIRED: [&str; 2] =
     ["ultra-lightweight-face-detection-rfb-320-v1-variant-1-out", "ssd-mobilenet-v1-variant-1-out"];
 
 /// The groups.
 pub static GROUPS: LazyLock<Vec<TensorGroup>> = LazyLock::new(tensor_groups);
-
-/// Returns true if GStreamer's decoder of this group ends with an error if the tensors are missing.
-pub(super) fn is_required(group: &TensorGroup) -> bool {
-    REQUIRED.contains(&group.id)
-}
 
 /// Returns true if a classifier's scores are the group.
 pub(super) fn is_classifier(group: &TensorGroup) -> bool {
@@ -73,7 +68,7 @@ mod tests {
     #[test]
     fn the_required_groups_exist() {
         for id in REQUIRED {
-            assert!(GROUPS.iter().any(|group| group.id == id && is_required(group)), "{id}");
+            assert!(GROUPS.iter().any(|group| group.id == id), "{id}");
         }
     }
 }
