@@ -5,20 +5,22 @@
 //! model's input and the letterbox, and parameters of the engine.
 
 pub(super) mod class_rules;
-mod layout_file;
 pub(super) mod nvinfer_config;
 mod properties;
 pub(super) mod quantization;
 pub(super) mod region_rules;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::enums::{Decoder, Method, NmsFilterLetterbox};
 use crate::elements::property;
+use crate::file;
 use crate::input::model::ModelInput;
 use crate::output::Kinds;
 use class_rules::ClassRules;
 use gst_newer::Capabilities;
+use nmsfilter_core::decoder::description::MAX_LENGTH;
 use nmsfilter_core::decoder::{self, MAX_KEYPOINTS};
 use nmsfilter_core::engine::{self, Params, Scalar, ScalarKind, SizeLimits};
 use nmsfilter_core::geometry::{self, FrameRegion, Mapping, MappingError};
@@ -193,9 +195,25 @@ impl Settings {
     /// If the decoder is described by a file that cannot be used.
     pub fn wanted_decoder(&self) -> Result<Option<&'static decoder::Decoder>, SettingsError> {
         match self.decoder {
-            Decoder::Layout => layout_file::load(self.layout_file.as_deref()).map(Some),
+            Decoder::Layout => self.described_decoder().map(Some),
             named => Ok(named.decoder()),
         }
+    }
+
+    /// The decoder that the layout file describes.
+    ///
+    /// # Errors
+    /// If no path is set, the file cannot be read, or it is not in the format.
+    fn described_decoder(&self) -> Result<&'static decoder::Decoder, SettingsError> {
+        let path = self.layout_file.as_deref().filter(|path| !path.is_empty()).ok_or_else(|| {
+            let text =
+                "decoder=layout needs a description of the tensors; set layout-file to its path";
+            SettingsError(text.into())
+        })?;
+        let text = file::read_text(Path::new(path), MAX_LENGTH as u64)
+            .map_err(|cause| SettingsError(format!("the layout file {path:?} {cause}")))?;
+        decoder::from_text(&text)
+            .map_err(|cause| SettingsError(format!("the layout file {path:?}, {cause}")))
     }
 
     /// Options that tensors do not contain; `labels` is the number of labels, `batch` whether the tensors'
