@@ -35,7 +35,7 @@ impl Session {
             self;
         let Some((frame, mut found)) = regions.frames().next() else { return Ok(()) };
         let model = &mut models[frame.model];
-        let (kinds, keep_tensors) = (model.settings().attach, model.settings().keep_tensors);
+        let (kinds, keep_tensors) = (model.settings.attach, model.settings.keep_tensors);
         match batch {
             None => {
                 output::attach(buffer, frame.size, found, &mut model.labels, mask_buffers, kinds)?;
@@ -47,7 +47,7 @@ impl Session {
                 let (add_objects, remove_tensors) = (kinds.contains(Kinds::NVDS), !keep_tensors);
                 let task = Task { unique_id, add_objects, remove_tensors, place };
                 if let Some(batch) = batches.batch_meta(buffer) {
-                    let nvinfer = model.settings().nvinfer.clone();
+                    let nvinfer = model.settings.nvinfer.clone();
                     let colors =
                         |class| nvinfer.as_ref().map(|config| config.of(class as usize).colors);
                     let colors = |class| colors(class).unwrap_or_default();
@@ -83,7 +83,7 @@ impl Session {
             index += 1;
             let Some((id, found)) = found else { return Ok(()) };
             let model = &mut self.models[id.model];
-            let (kinds, keep_tensors) = (model.settings().attach, model.settings().keep_tensors);
+            let (kinds, keep_tensors) = (model.settings.attach, model.settings.keep_tensors);
             let stream = Some(frame.stream);
             let (buffer, labels) = (frame.make_mut(), &mut model.labels);
             output::attach(buffer, id.size, found, labels, &mut self.mask_buffers, kinds)
@@ -114,7 +114,7 @@ impl Session {
         for (notice, found) in first {
             let Some((frame, found)) = found else { continue };
             let model = &mut models[frame.model];
-            let (kinds, labels) = (model.settings().attach, &mut model.labels);
+            let (kinds, labels) = (model.settings.attach, &mut model.labels);
             notices.post_if(element, notice, || match batch {
                 None if *has_streams => {
                     buffer.meta::<gst_newer::AnalyticsBatchMeta>().is_some_and(|batch| {

@@ -139,7 +139,7 @@ impl FrameDecoder {
             return self.classify(element, images, run, model);
         }
         model.place_images(run.clone().map(|image| images.frame(image)), mappings, places)?;
-        let (index_of_model, limit) = (model.index, model.settings().scalars.max_detections);
+        let (index_of_model, limit) = (model.index, model.settings.scalars.max_detections);
         let ModelReading { reading, quantization, region_rules, .. } = model.made();
         let Output::Boxes(detector) = &mut reading.output else {
             unreachable!("classes are above")

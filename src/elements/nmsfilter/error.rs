@@ -71,7 +71,11 @@ impl FrameError {
 
     /// The element message: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
-        match self.of_frame() {
+        let of_frame: &Self = match self {
+            Self::Stream { error, .. } => error,
+            error => error,
+        };
+        match of_frame {
             Self::Settings(_) => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
@@ -82,18 +86,9 @@ impl FrameError {
             Self::Engine(error) if error.is_device_error() => {
                 gst::error_msg!(gst::LibraryError::Failed, ("{self}"), ["{context}"])
             }
-            Self::Engine(_) | Self::OtherInput | Self::Attach(_) => {
+            Self::Engine(_) | Self::OtherInput | Self::Attach(_) | Self::Stream { .. } => {
                 gst::error_msg!(gst::StreamError::Decode, ("{self}"), ["{context}"])
             }
-            Self::Stream { .. } => unreachable!("a frame has no streams"),
-        }
-    }
-
-    /// The error of the frame, without the number of its stream.
-    fn of_frame(&self) -> &Self {
-        match self {
-            Self::Stream { error, .. } => error,
-            error => error,
         }
     }
 }

@@ -42,13 +42,13 @@ pub(super) struct Model {
     caps: Option<gst::Caps>,
     pub info: ModelInfo,
     /// The settings in force, with the configuration of nvinfer, which applies where a property was not set. Once a frame is decoded, they are always valid for the stream.
-    settings: Settings,
+    pub settings: Settings,
     /// Settings that were set later and are not in force.
     pending: Option<PendingSettings>,
     /// How tensors are read with the settings in force; `None` before the first frame with tensors.
     reading: Option<ModelReading>,
     /// True if the reading is of other caps, or of another model description.
-    is_stale: bool,
+    pub is_stale: bool,
     /// True if any frame has been decoded.
     pub decoded: bool,
 }
@@ -127,11 +127,6 @@ impl Model {
     /// The settings that were stored last, in force or not.
     fn latest_settings(&self) -> &Settings {
         self.pending.as_ref().map_or(&self.settings, |pending| &pending.settings)
-    }
-
-    /// The settings in force.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
     }
 
     /// Takes the caps that describe the tensors' model, if there are any, and returns its input. Does not allocate if they
@@ -223,11 +218,6 @@ impl Model {
             mappings.push(mapping);
         }
         Ok(())
-    }
-
-    /// The following frames have other caps.
-    pub fn set_other_caps(&mut self) {
-        self.is_stale = true;
     }
 
     /// Reads the tensors, with the pending settings if they are valid for them; they are in force then. Before the first

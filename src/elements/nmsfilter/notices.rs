@@ -23,17 +23,12 @@ use crate::output::{Kinds, Labels};
 use nmsfilter_core::geometry::Letterbox;
 use nmsfilter_core::reading::{Notice, NoticeKind};
 
-/// A kind of notice, of which one is posted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
-    Reading(NoticeKind),
-    Element(Discriminant<ElementNotice>),
-}
-
-/// The notices that were posted since the element started.
+/// The notices that were posted since the element started, one of each kind.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
-    posted: HashSet<Kind>,
+    /// The element's own.
+    posted: HashSet<Discriminant<ElementNotice>>,
+    posted_of_readings: HashSet<NoticeKind>,
     /// The selected tensors, if they were missing where there were others, and what to do.
     missing: Option<String>,
     /// True if a notice has said why no tensors are decoded.
@@ -56,7 +51,7 @@ impl Notices {
     /// Posts those of which none was posted.
     pub fn post(&mut self, element: &NmsFilter, notices: impl IntoIterator<Item = ElementNotice>) {
         for notice in notices {
-            if !self.posted.insert(Kind::Element(discriminant(&notice))) {
+            if !self.posted.insert(discriminant(&notice)) {
                 continue;
             }
             self.is_missing_explained |= notice.explains_missing_tensors();
@@ -85,7 +80,7 @@ impl Notices {
     /// Posts what a reading has to tell.
     pub fn of_reading(&mut self, element: &NmsFilter, notices: Vec<Notice>, labels: &mut Labels) {
         for notice in notices {
-            if self.posted.insert(Kind::Reading(notice.kind())) {
+            if self.posted_of_readings.insert(notice.kind()) {
                 warn(element, &words::of_notice(&notice, labels), notice.is_of_settings());
             }
         }
@@ -179,7 +174,7 @@ impl Notices {
     }
 
     fn is_posted(&self, notice: &ElementNotice) -> bool {
-        self.posted.contains(&Kind::Element(discriminant(notice)))
+        self.posted.contains(&discriminant(notice))
     }
 }
 

@@ -96,7 +96,7 @@ impl Session {
     pub fn set_caps(&mut self, size: [u32; 2], is_nvmm: bool) {
         self.caps = Some(FrameCaps { size, is_nvmm });
         self.has_streams = false;
-        self.models[0].set_other_caps();
+        self.models[0].is_stale = true;
     }
 
     /// Posts the warnings that are due at the end of the stream.
@@ -173,10 +173,10 @@ impl Session {
         let (mut all_frames, mut decoded) = (1, None);
         if let Some(batch) = batches.read(buffer, caps, !model.decoded)? {
             all_frames = batch.found.all_frames;
-            decoder.notices.batch(element, &batch, model.settings());
+            decoder.notices.batch(element, &batch, &model.settings);
             if !batch.images.is_empty() {
                 model.set_description(None)?;
-                let has_size = model.settings().model_width > 0 || !batch.has_no_model_size();
+                let has_size = model.settings.model_width > 0 || !batch.has_no_model_size();
                 if batch.are_regions() && !has_size {
                     let text = ElementNotice::UnknownModelSize.to_string();
                     return Err(FrameError::Tensors(text));
