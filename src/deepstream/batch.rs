@@ -20,7 +20,8 @@ pub(super) const MAX_LIST: usize = 65_536;
 #[derive(Clone, Copy, Debug)]
 pub struct BatchMeta<'a> {
     pub(super) library: &'a DeepStreamLibraries,
-    pub(super) structures: &'a Structures,
+    /// The structures.
+    pub structures: &'a Structures,
     pub(super) batch: Record<'a, batch::S>,
 }
 
@@ -29,11 +30,6 @@ pub struct BatchMeta<'a> {
 pub struct LockedBatch<'a>(pub(super) BatchMeta<'a>);
 
 impl<'a> BatchMeta<'a> {
-    /// Returns the structures.
-    pub fn structures(&self) -> &'a Structures {
-        self.structures
-    }
-
     /// Acquires the batch's lock. A thread may acquire it several times.
     pub fn lock(self) -> LockedBatch<'a> {
         // SAFETY: the batch exists as long as the buffer.

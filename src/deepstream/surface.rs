@@ -59,8 +59,8 @@ impl BatchMeta<'_> {
             return None;
         }
         let memory = buffer.peek_memory(0).map_readable().ok()?;
-        let layout = self.structures().layout;
-        let is_known = self.structures().assumption.is_none();
+        let layout = self.structures.layout;
+        let is_known = self.structures.assumption.is_none();
         let is_aligned = memory.as_ptr().cast::<u64>().is_aligned();
         let is_other = !is_known && memory.len() > layout.surface_size;
         if memory.len() < layout.surface_size || is_other || !is_aligned {

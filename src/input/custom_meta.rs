@@ -225,7 +225,8 @@ pub(super) fn read_from<'a>(
             region @ Some(_) if of_frame.is_empty() => {
                 let id = text(&ID, value(structure, &ID)?)?;
                 let is_next = |last: &FrameTensors<'_>| {
-                    last.frame.region != region || last.tensors.has_id(id)
+                    let mut ids = last.tensors.read.iter().map(|tensor| tensor.id);
+                    last.frame.region != region || ids.any(|other| other == id)
                 };
                 if regions.last().is_none_or(is_next) {
                     let frame = ImageFrame { region, ..ImageFrame::default() };
@@ -235,7 +236,7 @@ pub(super) fn read_from<'a>(
             }
             _ => {
                 let id = text(&ID, value(structure, &ID)?)?;
-                return Err(malformed(format!(
+                return Err(InputError::Malformed(format!(
                     "tensor {id}: expected the field region in all tensors of a source, or in none"
                 )));
             }
@@ -253,8 +254,8 @@ pub(super) fn sources(
 
 /// Adds the tensor in a structure, or counts it if there is no room.
 fn push<'a>(structure: &'a gst::StructureRef, tensors: &mut Tensors<'a>) -> Result<(), InputError> {
-    if tensors.is_full() {
-        tensors.skip()
+    if tensors.read.is_full() {
+        tensors.unread += 1;
     } else {
         tensors.push(parse(structure)?);
     }
@@ -270,7 +271,7 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
     let id = text(&ID, value(structure, &ID)?)?;
     let type_name = text(&TYPE, value(structure, &TYPE)?)?;
     let element = ElementType::from_name(type_name).ok_or_else(|| {
-        malformed(format!(
+        InputError::Malformed(format!(
             "tensor {id}: expected type to be one of {}, got {type_name}; convert it upstream",
             ElementType::READABLE.map(ElementType::name).join(", ")
         ))
@@ -285,7 +286,8 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
     let mut shape = [0; MAX_DIMENSIONS];
     for (to, from) in shape.iter_mut().zip(dims) {
         *to = from.get::<u64>().ok().and_then(|dim| dim.try_into().ok()).ok_or_else(|| {
-            malformed(format!("tensor {id}: expected dims of type uint64, got {}", from.type_()))
+            let found = from.type_();
+            InputError::Malformed(format!("tensor {id}: expected dims of type uint64, got {found}"))
         })?;
     }
 
@@ -306,7 +308,9 @@ fn quantization(
     let Some(scale) = SCALE.value(structure) else {
         return match zero_point {
             None => Ok(None),
-            Some(_) => Err(malformed(format!("tensor {id}: the field zero-point needs scale"))),
+            Some(_) => {
+                Err(InputError::Malformed(format!("tensor {id}: the field zero-point needs scale")))
+            }
         };
     };
     // Both float and double are common, so both are accepted.
@@ -316,7 +320,7 @@ fn quantization(
     };
     let zero_point = zero_point.unwrap_or(0);
     Quantization::new(scale, zero_point).map(Some).ok_or_else(|| {
-        malformed(format!(
+        InputError::Malformed(format!(
             "tensor {id}: expected a scale above 0 and a zero point from -{max} to {max}, got {scale} and \
              {zero_point}",
             max = Quantization::MAX_ZERO_POINT
@@ -324,23 +328,19 @@ fn quantization(
     })
 }
 
-fn malformed(problem: String) -> InputError {
-    InputError::Malformed { problem }
-}
-
 /// Returns the value of a field that must exist.
 fn value<'a>(
     structure: &'a gst::StructureRef,
     name: &FieldName,
 ) -> Result<&'a glib::Value, InputError> {
-    let missing = || malformed(format!("the field {} is missing", name.name()));
+    let missing = || InputError::Malformed(format!("the field {} is missing", name.name()));
     name.value(structure).ok_or_else(missing)
 }
 
 /// The error that the value of a field does not have the type `T`, or is NULL.
 fn unexpected<T: StaticType>(name: &FieldName, value: &glib::Value) -> InputError {
     let (name, found) = (name.name(), value.type_());
-    malformed(match found == T::static_type() {
+    InputError::Malformed(match found == T::static_type() {
         true => format!("the field {name} is NULL"),
         false => format!("the field {name} has the unexpected type {found}"),
     })
@@ -365,7 +365,7 @@ fn optional<'a, T: glib::value::FromValue<'a> + StaticType>(
 /// Returns the text of a field's value, which must have the type string. The Rust bindings would panic if it is not UTF-8.
 fn text<'a>(name: &FieldName, value: &'a glib::Value) -> Result<&'a str, InputError> {
     let text = strings::of_value(value)
-        .map_err(|_| malformed(format!("the field {} is not UTF-8", name.name())))?;
+        .map_err(|_| InputError::Malformed(format!("the field {} is not UTF-8", name.name())))?;
     text.ok_or_else(|| unexpected::<String>(name, value))
 }
 

@@ -10,19 +10,13 @@ use nmsfilter_core::tensor::TensorError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// A field of the plugin's own metadata is missing or has another type.
-    #[error("metadata {name}: {problem}", name = custom_meta::META_NAME)]
-    Malformed {
-        /// The problem, for a message.
-        problem: String,
-    },
+    /// A field of the plugin's own metadata is missing or has another type: the problem, for a message.
+    #[error("metadata {name}: {0}", name = custom_meta::META_NAME)]
+    Malformed(String),
     /// The field `model` of the plugin's own metadata does not describe a model, or a
-    /// [`ModelInfo`](super::model::ModelInfo) cannot be attached.
-    #[error("the tensors' model: {problem}")]
-    Model {
-        /// The text of the message: what was expected, and what was found.
-        problem: String,
-    },
+    /// [`ModelInfo`](super::model::ModelInfo) cannot be attached: what was expected, and what was found.
+    #[error("the tensors' model: {0}")]
+    Model(String),
     /// DeepStream's metadata or libraries cannot be used.
     #[error(transparent)]
     DeepStream(#[from] DeepStreamError),

@@ -138,29 +138,12 @@ impl<'a> Tensors<'a> {
     pub fn unread(&self) -> usize {
         self.unread
     }
-}
-
-impl<'a> Tensors<'a> {
-    /// Returns whether there is a tensor with this id.
-    fn has_id(&self, id: &str) -> bool {
-        self.read.iter().any(|tensor| tensor.id == id)
-    }
-
-    /// Returns whether further tensors are only counted.
-    fn is_full(&self) -> bool {
-        self.read.is_full()
-    }
 
     /// Adds a tensor, or counts it if there is no room.
     fn push(&mut self, tensor: AttachedTensor<'a>) {
         if self.read.try_push(tensor).is_err() {
-            self.skip();
+            self.unread += 1;
         }
-    }
-
-    /// Counts a tensor that is not read.
-    fn skip(&mut self) {
-        self.unread += 1;
     }
 }
 

@@ -192,7 +192,9 @@ impl ModelInfo {
         check_number_of_labels(self.labels.len())?;
         // GStreamer's strings end at the first zero byte.
         if let Some(class) = self.labels.iter().position(|label| label.contains('\0')) {
-            return Err(malformed(format!("expected text as label {class}, got a zero byte")));
+            return Err(InputError::Model(format!(
+                "expected text as label {class}, got a zero byte"
+            )));
         }
         if self.task.as_ref().is_some_and(|task| task.contains('\0')) {
             return Err(wrong("task", "a zero byte"));
@@ -230,10 +232,10 @@ impl ModelInfo {
             (Some(structure), 1) if structure.name() == MEDIA_TYPE => structure,
             (Some(structure), 1) => {
                 let name = structure.name();
-                return Err(malformed(format!("expected caps {MEDIA_TYPE}, got {name}")));
+                return Err(InputError::Model(format!("expected caps {MEDIA_TYPE}, got {name}")));
             }
             (_, number) => {
-                return Err(malformed(format!(
+                return Err(InputError::Model(format!(
                     "expected caps {MEDIA_TYPE} with one structure, got {number} structures"
                 )));
             }
@@ -277,10 +279,6 @@ fn field<'s, T>(
     value.map(|value| read(value)).transpose().map_err(|got| wrong(name, got))
 }
 
-fn malformed(problem: String) -> InputError {
-    InputError::Model { problem }
-}
-
 /// The error for a field that is not what it has to be.
 fn wrong(field: &str, got: impl Display) -> InputError {
     let expected = match field {
@@ -301,14 +299,14 @@ fn wrong(field: &str, got: impl Display) -> InputError {
         }
         _ => format!("{field} of type boolean"),
     };
-    malformed(format!("expected {expected}, got {got}"))
+    InputError::Model(format!("expected {expected}, got {got}"))
 }
 
 fn check_number_of_labels(number: usize) -> Result<(), InputError> {
     if number <= MAX_CLASSES {
         Ok(())
     } else {
-        Err(malformed(format!("expected at most {MAX_CLASSES} labels, got {number}")))
+        Err(InputError::Model(format!("expected at most {MAX_CLASSES} labels, got {number}")))
     }
 }
 
@@ -319,7 +317,7 @@ fn size(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>, InputError> {
         (None, None) => Ok(None),
         (width, _) => {
             let got = if width.is_some() { "width" } else { "height" };
-            Err(malformed(format!("expected both width and height, got {got} only")))
+            Err(InputError::Model(format!("expected both width and height, got {got} only")))
         }
     }
 }
@@ -352,7 +350,7 @@ fn names(structure: &gst::StructureRef, name: &str, what: &str) -> Result<Vec<St
     let name = |(index, value): (usize, &gst::glib::SendValue)| {
         string(value)
             .map(str::to_owned)
-            .map_err(|got| malformed(format!("expected text as {what} {index}, got {got}")))
+            .map_err(|got| InputError::Model(format!("expected text as {what} {index}, got {got}")))
     };
     names.iter().enumerate().map(name).collect()
 }

@@ -28,16 +28,14 @@ impl TensorRegion {
     /// If `region` is not an array of four int, of which width and height are above 0 and the others are not negative,
     /// or if `parent` is not an int.
     pub(super) fn read(structure: &gst::StructureRef) -> Result<Option<Self>, InputError> {
-        let malformed = |problem: String| InputError::Malformed { problem };
         let Some(value) = REGION.value(structure) else { return Ok(None) };
-        let parent = match PARENT.value(structure) {
-            None => None,
-            Some(value) => Some(value.get::<i32>().map_err(|_| {
-                malformed(format!("expected parent of type int, got {}", value.type_()))
-            })?),
-        };
+        let parent = PARENT.value(structure).map(|value| {
+            let wrong = |_| format!("expected parent of type int, got {}", value.type_());
+            value.get::<i32>().map_err(wrong)
+        });
+        let parent = parent.transpose().map_err(InputError::Malformed)?;
         let wrong = |got: &dyn std::fmt::Display| {
-            malformed(format!(
+            InputError::Malformed(format!(
                 "expected region as an array of four int: left and top, 0 or more, width and height, 1 or more; got \
                  {got}"
             ))

@@ -100,7 +100,7 @@ impl<'a> SetTensors<'a> {
 /// The sets of a buffer: first the sets in `GstTensorMeta`, then the sets in the plugin's own metadata, each in the
 /// order in which they were attached.
 #[derive(Clone, Debug, Default)]
-pub struct Sets<'a>(ArrayVec<Set<'a>, MAX_SETS>);
+pub struct Sets<'a>(pub ArrayVec<Set<'a>, MAX_SETS>);
 
 impl<'a> Sets<'a> {
     fn read(buffer: &'a gst::BufferRef) -> Result<Self, InputError> {
@@ -119,7 +119,8 @@ impl<'a> Sets<'a> {
         }
     }
 
-    fn find(&self, selection: &Selection) -> Option<Set<'a>> {
+    /// Returns the set that `selection` selects.
+    pub fn find(&self, selection: &Selection) -> Option<Set<'a>> {
         let index = match selection {
             Selection::First => 0,
             Selection::Index(index) => *index,
@@ -128,21 +129,6 @@ impl<'a> Sets<'a> {
             }
         };
         self.0.get(index).copied()
-    }
-
-    /// Returns whether the set that `selection` selects exists.
-    pub fn has(&self, selection: &Selection) -> bool {
-        self.find(selection).is_some()
-    }
-
-    /// Returns whether there are no sets.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns the number of sets.
-    pub fn len(&self) -> usize {
-        self.0.len()
     }
 }
 

@@ -139,7 +139,7 @@ impl<'i, 'a> Images<'i, 'a> {
                 [frame] => return ImageTensors::Attached(&frame.tensors),
                 frames => frames.first().map_or(0, |frame| frame.tensors.len()),
             },
-            Self::Batch(batch) => batch.layers(),
+            Self::Batch(batch) => batch.layers.len(),
         };
         let tensor = |index| TensorOfImages { images: self, run: run.clone(), index };
         ImageTensors::OfImages((0..count).map(tensor).collect())
@@ -167,7 +167,7 @@ impl TensorOfImages<'_, '_> {
                 TensorView::new(first.id, first.element, shape, storage)
                     .with_quantization(first.quantization)
             }
-            Images::Batch(batch) => batch.view(self.index, count, storage),
+            Images::Batch(batch) => batch.layers[self.index].view(count, storage),
         }
     }
 }

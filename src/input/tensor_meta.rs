@@ -33,7 +33,7 @@ pub fn count(buffer: &gst::BufferRef) -> usize {
 fn add<'a>(meta: &gst::MetaRef<'a, TensorMeta>, tensors: &mut Tensors<'a>) {
     for tensor in slice(meta) {
         let Some(shape) = Shape::new(tensor.dims()) else {
-            tensors.skip();
+            tensors.unread += 1;
             continue;
         };
         let element = element_type(tensor.data_type());

@@ -106,7 +106,7 @@ impl Notices {
     /// [`no_tensors`](Self::no_tensors) says so.
     pub fn other_sets(&mut self, element: &NmsFilter, selection: &Selection, sets: &Sets<'_>) {
         if *selection != Selection::First {
-            if !sets.is_empty() && !sets.has(selection) {
+            if !sets.0.is_empty() && sets.find(selection).is_none() {
                 self.missing.get_or_insert_with(|| {
                     format!(
                         " of the inference element {selection}, so nothing is detected; there are those of {sets}: set \
@@ -116,8 +116,8 @@ impl Notices {
             }
             return;
         }
-        let of = |text| ElementNotice::OtherSets { count: sets.len(), sets: text };
-        if sets.len() > 1 && !self.is_posted(&of(String::new())) {
+        let of = |text| ElementNotice::OtherSets { count: sets.0.len(), sets: text };
+        if sets.0.len() > 1 && !self.is_posted(&of(String::new())) {
             self.post(element, Some(of(sets.to_string())));
         }
     }
@@ -201,7 +201,8 @@ pub(super) fn of_limit(limit: usize, survivors: usize) -> Option<ElementNotice> 
 }
 
 fn of_batch(batch: &Batch<'_>, settings: &Settings) -> impl Iterator<Item = ElementNotice> {
-    let (found, &Structures { version, layout, assumption }) = (&batch.found, batch.structures());
+    let (found, &Structures { version, layout, assumption }) =
+        (&batch.found, batch.meta.structures);
     let structures = assumption.map(|assumption| match assumption {
         Assumption::UnknownVersion => ElementNotice::UnknownVersion { version, layout },
         Assumption::NoVersion => ElementNotice::NoVersion { layout },
@@ -224,7 +225,7 @@ fn of_batch(batch: &Batch<'_>, settings: &Settings) -> impl Iterator<Item = Elem
     });
     [
         structures,
-        of_unread((batch.layers(), found.unread)),
+        of_unread((batch.layers.len(), found.unread)),
         other.map(|other| ElementNotice::OtherInference { read: found.unique_id, other }),
         elsewhere,
         found.outside.map(ElementNotice::ObjectOutside),

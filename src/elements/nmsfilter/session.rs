@@ -182,7 +182,7 @@ impl Session {
                     return Err(FrameError::Tensors(text));
                 }
                 if !model.has_reading() {
-                    let (version, found) = (batch.structures().version, batch.found);
+                    let (version, found) = (batch.meta.structures.version, batch.found);
                     gst::debug!(CAT, obj = element, "DeepStream {version}, {found:?}");
                 }
                 decoder.decode(element, Images::Batch(&batch), model)?;

@@ -7,7 +7,7 @@
 use super::crop::cropped;
 use super::layer::Layer;
 use super::memory::{Addresses, LayerMemory};
-use super::region_fits::RegionFits;
+use super::region_fits;
 use super::{Batch, BatchImage, Elsewhere, HAS_CURRENT_HOST_COPY, OutsideObject, TensorPlace};
 use crate::deepstream::{DeepStreamError, FrameMeta, LayerMeta, LockedBatch, TensorMeta};
 use crate::input::model::ModelInput;
@@ -94,7 +94,7 @@ impl<'a> Batch<'a> {
 
     /// Adds the regions of interest that have tensors.
     fn collect_regions(&mut self, batch: &LockedBatch<'a>) -> Result<(), InputError> {
-        let mut fits = RegionFits::default();
+        let mut fits = region_fits::all();
         for region in batch.regions()? {
             let Some(tensor) = self.select(batch, batch.region_tensors(region))? else { continue };
             let mut frames = batch.frames()?.flatten().enumerate();
@@ -114,7 +114,7 @@ impl<'a> Batch<'a> {
             if self.images.first().is_some_and(|image| image.frame.model.size != model) {
                 return Err(different_models(index, self.found.unique_id));
             }
-            fits.add(pixels.size(), input, batch.region_scaling(region))?;
+            region_fits::add(&mut fits, pixels.size(), input, batch.region_scaling(region))?;
             let objects = batch.object_list(frame);
             let count = objects.clone().count();
             let position = objects.flatten().position(|object| batch.is_object(region, object));
@@ -123,7 +123,7 @@ impl<'a> Batch<'a> {
             self.add_image(batch, (index, size, Some(region)), tensor)?;
         }
         // The tensors have the settings of nvinfer, but nvdspreprocess has scaled.
-        let letterbox = Some(fits.letterbox());
+        let letterbox = fits.first().copied();
         for image in self.images.iter_mut() {
             let known = ModelInput { letterbox, letterbox_is_assumed: false, ..image.frame.model };
             image.frame.model = known;
@@ -191,7 +191,7 @@ impl<'a> Batch<'a> {
                 self.memories.push(LayerMemory::default());
             }
             let LayerMeta { host, device, .. } = meta;
-            let host_is_current = self.structures().version <= HAS_CURRENT_HOST_COPY;
+            let host_is_current = self.meta.structures.version <= HAS_CURRENT_HOST_COPY;
             self.memories[first + count].set(Addresses {
                 host,
                 device,

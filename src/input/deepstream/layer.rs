@@ -10,7 +10,7 @@ use nmsfilter_core::tensor::{ElementType, MAX_DIMENSIONS, Shape, Storage, Tensor
 
 /// An output layer of the model.
 #[derive(Debug, PartialEq)]
-pub(super) struct Layer<'a> {
+pub(crate) struct Layer<'a> {
     name: &'a str,
     element: ElementType,
     /// The dimensions without the batch dimension.

@@ -36,11 +36,10 @@ use super::model::{Letterbox, MAX_MODEL_SIDE, ModelInput, Rounding};
 use super::source::ImageFrame;
 use super::{InputError, MAX_TENSORS};
 use crate::deepstream::layout::Version;
-use crate::deepstream::structures::Structures;
 use crate::deepstream::{BatchMeta, DeepStream, FrameCaps, NetworkInfo, Surfaces};
 use layer::Layer;
 use memory::LayerMemory;
-use nmsfilter_core::tensor::{Storage, TensorView};
+use nmsfilter_core::tensor::Storage;
 
 /// The last version in which host addresses always have the tensors. nvinfer in later versions has the option
 /// `disable-output-host-copy`.
@@ -105,9 +104,10 @@ impl From<NetworkInfo> for ModelInput {
 pub(crate) struct Batch<'a> {
     /// The images with tensors. Images of one run follow each other, and in it the images of one frame.
     pub images: &'a mut Vec<BatchImage>,
-    layers: ArrayVec<Layer<'a>, MAX_TENSORS>,
+    /// The layers that are read.
+    pub layers: ArrayVec<Layer<'a>, MAX_TENSORS>,
     memories: &'a mut Vec<LayerMemory>,
-    meta: BatchMeta<'a>,
+    pub meta: BatchMeta<'a>,
     /// What has the sizes of frames beside their metadata.
     surfaces: Option<Surfaces<'a>>,
     caps_size: Option<[u32; 2]>,
@@ -241,30 +241,15 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// The tensor of a layer for this number of images.
-    pub fn view<'v>(&'v self, layer: usize, images: usize, storage: Storage<'v>) -> TensorView<'v> {
-        self.layers[layer].view(images, storage)
-    }
-
     /// The memory of a layer of an image.
     pub fn storage(&self, image: usize, layer: usize) -> Storage<'_> {
         self.memories[self.images[image].first + layer].storage()
-    }
-
-    /// Returns the number of layers that are read.
-    pub fn layers(&self) -> usize {
-        self.layers.len()
     }
 
     /// The letterbox that is assumed, because tensors do not contain all of it; `None` if they do.
     pub fn assumed_letterbox(&self) -> Option<Letterbox> {
         let assumed = self.images.iter().find(|image| image.frame.model.letterbox_is_assumed);
         assumed.and_then(|image| image.frame.model.letterbox)
-    }
-
-    /// Returns the structures of DeepStream's metadata.
-    pub fn structures(&self) -> &'a Structures {
-        self.meta.structures()
     }
 
     /// Returns whether the tensors of some image do not contain the size of the model's input.
