@@ -4,26 +4,11 @@
 /// Labels of people.
 const PERSON: [&str; 5] = ["person", "people", "human", "pedestrian", "persons"];
 
-/// The names of a person's points in COCO's annotations.
-const COCO_PERSON: [&str; 17] = [
-    "nose",
-    "left_eye",
-    "right_eye",
-    "left_ear",
-    "right_ear",
-    "left_shoulder",
-    "right_shoulder",
-    "left_elbow",
-    "right_elbow",
-    "left_wrist",
-    "right_wrist",
-    "left_hip",
-    "right_hip",
-    "left_knee",
-    "right_knee",
-    "left_ankle",
-    "right_ankle",
-];
+/// The parts of a person with a left and a right point, in the order of COCO's annotations. The nose comes first.
+const PAIRS: [&str; 8] = ["eye", "ear", "shoulder", "elbow", "wrist", "hip", "knee", "ankle"];
+
+/// The number of a person's points.
+const COCO_POINTS: usize = 1 + 2 * PAIRS.len();
 
 /// The meaning and the order of a region's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +38,12 @@ impl KeypointLayout {
         if names.iter().all(is_number) {
             return None;
         }
-        let is_same = |(name, known): (&&str, &str)| {
-            name.to_ascii_lowercase().replace([' ', '-'], "_") == known
-        };
-        let of_person = |names: &[&str]| {
-            names.len() == COCO_PERSON.len() && names.iter().zip(COCO_PERSON).all(is_same)
-        };
-        match names.chunks(COCO_PERSON.len()).all(of_person) {
+        let pair = |part| ["left", "right"].map(|side| format!("{side}_{part}"));
+        let person: Vec<String> =
+            ["nose".into()].into_iter().chain(PAIRS.into_iter().flat_map(pair)).collect();
+        let spelled = |name: &&str| name.to_ascii_lowercase().replace([' ', '-'], "_");
+        let of_person = |names: &[&str]| names.iter().map(spelled).collect::<Vec<_>>() == person;
+        match names.chunks(COCO_POINTS).all(of_person) {
             true => Some(Self::Coco17),
             false => Some(Self::Points),
         }
@@ -71,18 +55,13 @@ impl KeypointLayout {
         if is_person { Self::Coco17 } else { Self::Points }
     }
 
-    /// The number of points; `None` for any.
-    fn count(self) -> Option<usize> {
-        match self {
-            Self::Coco17 => Some(COCO_PERSON.len()),
-            Self::Face5 => Some(5),
-            Self::Points => None,
-        }
-    }
-
     /// The layout for `count` points of a region: this one, or any points if it has another number.
     pub(super) fn for_points(self, count: usize) -> Self {
-        if self.count().is_none_or(|points| points == count) { self } else { Self::Points }
+        match self {
+            Self::Coco17 if count == COCO_POINTS => self,
+            Self::Face5 if count == 5 => self,
+            _ => Self::Points,
+        }
     }
 
     /// Returns the name of the layout in metadata.
@@ -128,6 +107,26 @@ impl KeypointLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const COCO_PERSON: [&str; 17] = [
+        "nose",
+        "left_eye",
+        "right_eye",
+        "left_ear",
+        "right_ear",
+        "left_shoulder",
+        "right_shoulder",
+        "left_elbow",
+        "right_elbow",
+        "left_wrist",
+        "right_wrist",
+        "left_hip",
+        "right_hip",
+        "left_knee",
+        "right_knee",
+        "left_ankle",
+        "right_ankle",
+    ];
 
     #[test]
     fn layouts_are_of_as_many_points_as_they_have() {
