@@ -80,7 +80,7 @@ pub(super) fn attach(
                     .field("label_id", class as i32)
                     .field("label", labels.quark_of_output(image.output, class).as_str())
                     .field("confidence", f64::from(score))
-                    .field("model_name", labels.model_name())
+                    .field("model_name", &labels.model_name)
                     .field_if("attribute_name", name, !name.is_empty());
                 roi.add_param(classification.build());
             }

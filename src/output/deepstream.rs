@@ -22,21 +22,10 @@ use crate::deepstream::{
 use crate::input::deepstream::TensorPlace;
 use nmsfilter_core::geometry::OrientedBox;
 
-/// Says what to do with the frames of a batch.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Task {
-    /// The id of the inference element whose tensors were decoded. It becomes the component id of the objects.
-    pub unique_id: u32,
-    /// True if objects are added.
-    pub add_objects: bool,
-    /// True if the tensors are removed; tensors of regions of interest always stay.
-    pub remove_tensors: bool,
-    /// The owner of the tensors.
-    pub place: TensorPlace,
-}
-
 /// Adds the objects of each frame, in the order of its regions, and removes tensors, all while the batch's
-/// lock is held. `frames` are in the order of the batch's list. `colors` returns the colors of a class.
+/// lock is held. `frames` are in the order of the batch's list. `colors` returns the colors of a class. The objects have
+/// the id of the inference element whose tensors were decoded, `unique_id`, as their component id. Its tensors are removed
+/// from `remove_from`, but those of regions of interest always stay.
 ///
 /// # Errors
 /// If the metadata is damaged, or if DeepStream does not return an object.
@@ -45,7 +34,9 @@ pub(crate) fn attach<'r>(
     frames: impl IntoIterator<Item = (FrameId, DetailedRegions<'r>)>,
     labels: &mut Labels,
     colors: impl Fn(u32) -> ObjectColors,
-    task: Task,
+    unique_id: u32,
+    add_objects: bool,
+    remove_from: Option<TensorPlace>,
 ) -> Result<(), DeepStreamError> {
     let batch = batch.lock();
     let mut frames = frames.into_iter().peekable();
@@ -54,7 +45,7 @@ pub(crate) fn attach<'r>(
             continue;
         };
         let frame = frame?;
-        if task.add_objects {
+        if add_objects {
             batch.set_infer_done(frame);
             let mut parents = Vec::new();
             if regions.regions.iter().any(|region| region.parent.is_some()) {
@@ -63,7 +54,7 @@ pub(crate) fn attach<'r>(
             for region in regions.iter() {
                 let parent = parent_of(region, &parents);
                 let colors = colors(region.region.class);
-                let object = object(&batch, id.size, region, labels, task.unique_id);
+                let object = object(&batch, id.size, region, labels, unique_id);
                 let object = NewObject { colors, ..object };
                 match region.mask {
                     None => batch.add_object(frame, &object, None, parent)?,
@@ -76,16 +67,15 @@ pub(crate) fn attach<'r>(
                 }
             }
         }
-        match task.place {
-            _ if !task.remove_tensors => {}
-            TensorPlace::Frames => batch.remove_tensors(frame, task.unique_id),
-            TensorPlace::Objects => {
+        match remove_from {
+            Some(TensorPlace::Frames) => batch.remove_tensors(frame, unique_id),
+            Some(TensorPlace::Objects) => {
                 for object in batch.object_list(frame) {
-                    batch.remove_object_tensors(object?, task.unique_id);
+                    batch.remove_object_tensors(object?, unique_id);
                 }
             }
             // They stay until the buffer is released: `nvds_remove_user_meta_from_roi` of DeepStream 9.0 crashes.
-            TensorPlace::Regions => {}
+            Some(TensorPlace::Regions) | None => {}
         }
     }
     Ok(())

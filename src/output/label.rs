@@ -41,7 +41,7 @@ pub struct Labels {
     first: u32,
     /// The outputs of a classifier, and its name.
     outputs: Vec<OutputLabels>,
-    model_name: String,
+    pub(super) model_name: String,
     /// True if there is no class but 0, as far as is known.
     is_single: bool,
     /// The meaning of the points of every class, if it is known.
@@ -239,11 +239,6 @@ impl Labels {
     /// The name of the tensor of this output of the classifier.
     pub fn output_name(&self, output: usize) -> glib::Quark {
         self.outputs[output].name
-    }
-
-    /// The name of the classifier.
-    pub(super) fn model_name(&self) -> &str {
-        &self.model_name
     }
 
     /// The number in the row of the classes of all outputs of a classifier's class.

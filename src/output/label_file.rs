@@ -13,8 +13,6 @@
 //! numbered if all of them begin with a number, in ascending order. A label can begin with a number, too (`2 wheeler`): if
 //! a single space follows the numbers, they are class numbers only if they begin with 0 or 1 and the rest differs.
 
-use std::ops::RangeInclusive;
-
 use nmsfilter_core::decoder::MAX_CLASSES;
 use nmsfilter_core::signature::parse_names;
 
@@ -192,7 +190,8 @@ fn unread(lines: &[&str]) -> Option<String> {
     }
     if rest.len() > 1
         && Numbered::of(first).is_none()
-        && numbered(rest).is_ok_and(|names| names.is_some_and(|names| is_from(&names, 0..=1)))
+        && let Ok(Some(names)) = numbered(rest)
+        && names.iter().position(|name| !name.is_empty()).is_some_and(|first| first <= 1)
     {
         let header = shortened(first);
         return Some(format!("has numbered lines after the line {header:?}; remove this line"));
@@ -207,11 +206,6 @@ fn unread(lines: &[&str]) -> Option<String> {
     let is_listed = found.len() >= MIN_LINES && found[0].1 <= 1;
     (is_listed && is_consecutive && has_names)
         .then(|| format!("has lines with a number after the name, such as {:?}", shortened(first)))
-}
-
-/// True if the first class with a label is in this range.
-fn is_from(names: &[String], range: RangeInclusive<usize>) -> bool {
-    names.iter().position(|name| !name.is_empty()).is_some_and(|first| range.contains(&first))
 }
 
 #[cfg(test)]

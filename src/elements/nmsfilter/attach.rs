@@ -9,10 +9,11 @@ use super::decode::FrameDecoder;
 use super::error::FrameError;
 use super::session::Session;
 use super::words::ElementNotice;
+use crate::deepstream::ObjectColors;
 use crate::input::InputError;
 use crate::input::analytics_batch;
 use crate::input::deepstream::{Found, TensorPlace};
-use crate::output::deepstream::{self, Task};
+use crate::output::deepstream;
 use crate::output::{self, DetailedRegions, Kinds, object_parent};
 
 impl Session {
@@ -44,15 +45,15 @@ impl Session {
                 }
             }
             Some(Found { unique_id, all_frames, place, .. }) => {
-                let (add_objects, remove_tensors) = (kinds.contains(Kinds::NVDS), !keep_tensors);
-                let task = Task { unique_id, add_objects, remove_tensors, place };
                 if let Some(batch) = batches.batch_meta(buffer) {
-                    let nvinfer = model.settings.nvinfer.clone();
-                    let colors =
-                        |class| nvinfer.as_ref().map(|config| config.of(class as usize).colors);
-                    let colors = |class| colors(class).unwrap_or_default();
+                    let colors = |class: u32| match &model.settings.nvinfer {
+                        Some(config) => config.of(class as usize).colors,
+                        None => ObjectColors::default(),
+                    };
                     let (frames, labels) = (regions.frames(), &mut model.labels);
-                    deepstream::attach(batch, frames, labels, colors, task)
+                    let add = kinds.contains(Kinds::NVDS);
+                    let remove_from = (!keep_tensors).then_some(place);
+                    deepstream::attach(batch, frames, labels, colors, unique_id, add, remove_from)
                         .map_err(InputError::from)?;
                 }
                 if all_frames > 1 {
