@@ -148,11 +148,6 @@ impl Inference {
         let pictures = Pictures::new(&model.input, model.info.clone(), input_device.as_ref())?;
         Ok(Self { pictures, member, last_run: Run::default(), batched: 0 })
     }
-
-    /// Returns the properties of the open model.
-    pub fn model(&self) -> &OpenModel {
-        self.member.model()
-    }
 }
 
 /// Runs the model on `regions` regions of a frame. Each run takes as many regions as its batch has room for. Returns the

@@ -271,9 +271,8 @@ impl OutputSpec {
             let [mut difference, mut range, mut count] = [0.0f64; 3];
             for index in indices {
                 let (a, b) = (a[index], b[index]);
-                if a == b || a.is_nan() && b.is_nan() {
-                    // Infinite numbers have no difference.
-                } else {
+                // Infinite numbers have no difference.
+                if !(a == b || a.is_nan() && b.is_nan()) {
                     difference += f64::from((a - b).abs());
                 }
                 let by = (a - other.get(index).copied().unwrap_or(0.0)).abs();

@@ -131,34 +131,19 @@ impl RegionSettings {
 #[derive(Debug, Default)]
 pub struct Regions {
     /// The settings in force.
-    settings: RegionSettings,
+    pub settings: RegionSettings,
     /// Settings that were refused.
     refused: Option<RegionSettings>,
     /// The regions of the list that were outside of a frame, for which there was a notice.
     left_out: Vec<FrameRegion>,
     /// The sizes of the frame and of the model's input for which `chosen` was computed.
     sizes: Option<[[u32; 2]; 2]>,
-    chosen: Vec<TensorRegion>,
-    watch: RegionWatch,
+    /// The regions that were chosen last.
+    pub chosen: Vec<TensorRegion>,
+    pub(crate) watch: RegionWatch,
 }
 
 impl Regions {
-    /// Returns the kind of the regions.
-    pub fn kind(&self) -> RegionKind {
-        self.settings.kind
-    }
-
-    /// Returns the regions that were chosen last.
-    pub fn chosen(&self) -> &[TensorRegion] {
-        &self.chosen
-    }
-
-    /// Returns a notice if the model has run on no region of interest of the stream, which has ended, unless it was
-    /// returned before.
-    pub fn finish(&mut self) -> Option<String> {
-        self.watch.finish()
-    }
-
     /// Chooses the regions for a buffer with a frame of this size, by these settings. `sizes` are of the frame and
     /// of the model's input. Nothing is computed again if neither the settings nor the sizes have changed, except for
     /// regions of interest. New settings that are not valid are refused: the earlier ones stay in force, also for other
@@ -249,7 +234,7 @@ mod tests {
     fn regions(settings: &RegionSettings, frame: [u32; 2]) -> Result<Vec<String>, InferenceError> {
         let mut regions = Regions::default();
         regions.choose(gst::Buffer::new().as_ref(), settings, [frame, [640, 640]])?;
-        Ok(regions.chosen().iter().map(|region| region.pixels.to_string()).collect())
+        Ok(regions.chosen.iter().map(|region| region.pixels.to_string()).collect())
     }
 
     fn of(kind: RegionKind) -> RegionSettings {
@@ -286,7 +271,11 @@ mod tests {
         let buffer = gst::Buffer::new();
         let mut choose = |settings: &RegionSettings, frame| {
             let notices = regions.choose(&buffer, settings, [frame, [640, 640]]);
-            (notices.map_err(|error| error.to_string()), regions.kind(), regions.chosen().len())
+            (
+                notices.map_err(|error| error.to_string()),
+                regions.settings.kind,
+                regions.chosen.len(),
+            )
         };
         let (tiles, list) = (of(RegionKind::Tiles), of(RegionKind::List));
         let wide = [800, 480];
@@ -311,7 +300,7 @@ mod tests {
         let mut choose = |settings: &RegionSettings, frame| {
             let notices = regions.choose(&buffer, settings, [frame, [640, 640]]).unwrap();
             let pixels: Vec<_> =
-                regions.chosen().iter().map(|region| region.pixels.to_string()).collect();
+                regions.chosen.iter().map(|region| region.pixels.to_string()).collect();
             (notices.join("\n"), pixels.join(";"))
         };
         let none = String::new();

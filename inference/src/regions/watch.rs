@@ -20,7 +20,7 @@ const MAX_LABELS: usize = 20;
 
 /// Counts the frames on which the model did not run, until it runs.
 #[derive(Debug, Default)]
-pub(super) struct RegionWatch {
+pub(crate) struct RegionWatch {
     /// The labels that are wanted; `None` for all.
     wanted: Option<String>,
     frames: u32,

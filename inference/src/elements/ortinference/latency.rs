@@ -47,11 +47,8 @@ impl Latency {
         self.longest = if time > longest { [time, longest] } else { [longest, second.max(time)] };
         self.frames += 1;
         let needed = with_margin(self.longest[1]);
-        let has_changed = if Duration::from(self.measured) < self.longest[1] {
-            true
-        } else {
-            self.frames == WINDOW && needed <= self.measured / 2
-        };
+        let has_changed = Duration::from(self.measured) < self.longest[1]
+            || (self.frames == WINDOW && needed <= self.measured / 2);
         if has_changed {
             self.measured = needed;
         }

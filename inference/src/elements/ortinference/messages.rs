@@ -35,7 +35,7 @@ impl OrtInference {
     /// Posts a message that says which model runs on which provider.
     pub(super) fn post_model(&self, state: &State) {
         let OpenModel { model, provider, provider_device, library, has_graph, .. } =
-            state.inference.model();
+            state.inference.member.model();
         let input = &model.input;
         let signature = model.signature.map(|it| it.name);
         gst::info!(

@@ -43,7 +43,7 @@ impl State {
     /// Runs the model on the regions of the frame that were chosen last, and attaches the outputs.
     pub fn run(&mut self, buffer: &mut gst::BufferRef) -> Result<(), InferenceError> {
         let Self { inference, regions, name, .. } = self;
-        let chosen = regions.chosen();
+        let chosen = &regions.chosen;
         if chosen.is_empty() {
             inference_mark::attach_without_regions(buffer);
             return Ok(());
@@ -59,7 +59,7 @@ impl State {
             *batched += run.pictures * entry.pictures;
             *last_run = *run;
             for (picture, region) in (0..entry.pictures).zip(&mut chosen) {
-                let region = Some(region).filter(|_| regions.kind() != RegionKind::Frame);
+                let region = Some(region).filter(|_| regions.settings.kind != RegionKind::Frame);
                 entry.tensors(picture, description.as_ref(), |tensor| {
                     custom_meta::attach_of(buffer, tensor, Some(name), region)
                 })?;
@@ -128,7 +128,7 @@ impl State {
     /// Returns the longest time that a frame waits for frames of other elements.
     pub fn batch_wait(&self) -> Duration {
         let has_others = self.options.instance_id.is_some();
-        if has_others && self.inference.model().model.input.batch > 1 {
+        if has_others && self.inference.member.model().model.input.batch > 1 {
             self.options.batch_timeout
         } else {
             Duration::ZERO

@@ -79,7 +79,7 @@ impl BaseTransformImpl for OrtInference {
         let result = self.set_frame(state, &frame);
         result.map_err(|error| gst::loggable_error!(CAT, "{incaps}: {error}"))?;
         let [from, to] =
-            [[frame.width(), frame.height()], state.inference.model().model.input.size];
+            [[frame.width(), frame.height()], state.inference.member.model().model.input.size];
         gst::info!(CAT, imp = self, "frames of {from:?} are scaled to the model's {to:?}");
         Ok(())
     }
@@ -233,7 +233,7 @@ impl OrtInference {
         result
     }
 
-    /// Runs the model on the frame, or on each frame of a batch, and measures the latency.
+    /// Runs the model on the frame or its regions, or on those of each frame of a batch, and measures the latency.
     fn process_buffer(
         &self,
         state: &mut State,
@@ -243,7 +243,12 @@ impl OrtInference {
         match (state.has_streams, self.has_regions()) {
             (false, _) => self.process(state, buffer),
             (true, false) => self.process_streams(state, buffer),
-            (true, true) => self.process_regions_of_streams(state, buffer),
+            // The regions of a frame share runs, but different frames do not.
+            (true, true) => for_each_frame(buffer, &(0..usize::MAX), |_, frame| {
+                let format = frame_format(frame)?;
+                self.set_frame(state, &format)?;
+                self.process(state, frame.make_mut())
+            }),
         }?;
         // On a GPU, the run continues after this function.
         let gpu_time = state.inference.last_run.gpu_time.unwrap_or_default();
@@ -268,7 +273,7 @@ impl OrtInference {
             let (taken, uploaded) =
                 self.or_on_cpu(state, |state| state.run_streams(buffer, done..frames))?;
             let inference = &state.inference;
-            let (provider, run) = (inference.model().provider.name(), inference.last_run);
+            let (provider, run) = (inference.member.model().provider.name(), inference.last_run);
             let time = start.elapsed() / taken as u32;
             for index in 0..taken {
                 let uploaded = if index == 0 { uploaded } else { 0 };
@@ -277,20 +282,6 @@ impl OrtInference {
             done += taken;
         }
         Ok(())
-    }
-
-    /// Runs the model on the regions of each frame of a batch. The regions of a frame share runs, but different frames do
-    /// not.
-    fn process_regions_of_streams(
-        &self,
-        state: &mut State,
-        buffer: &mut gst::BufferRef,
-    ) -> Result<(), InferenceError> {
-        for_each_frame(buffer, &(0..usize::MAX), |_, frame| {
-            let format = frame_format(frame)?;
-            self.set_frame(state, &format)?;
-            self.process(state, frame.make_mut())
-        })
     }
 
     /// Runs the model on the frame or its regions, attaches the outputs, and counts the frame.
@@ -304,8 +295,8 @@ impl OrtInference {
         self.or_on_cpu(state, |state| state.run(buffer))?;
         let State { inference, regions, .. } = state;
         let (run, uploaded) = (inference.last_run, inference.pictures.uploaded);
-        let provider = inference.model().provider.name();
-        let batched = (regions.chosen().len(), inference.batched);
+        let provider = inference.member.model().provider.name();
+        let batched = (regions.chosen.len(), inference.batched);
         lock(&self.stats).count(batched, (provider, run), uploaded, start.elapsed());
         Ok(())
     }
@@ -320,7 +311,7 @@ impl OrtInference {
         let settings = lock(&self.settings).regions();
         let frame = state.frame.as_ref().expect("the frames' format is set");
         let frame = [frame.width(), frame.height()];
-        let sizes = [frame, state.inference.model().model.input.size];
+        let sizes = [frame, state.inference.member.model().model.input.size];
         for notice in state.regions.choose(buffer, &settings, sizes)? {
             self.warn(&notice);
         }
@@ -329,7 +320,7 @@ impl OrtInference {
 
     /// Warns at the end of a stream in which the model has run on no region of interest.
     fn finish_regions(&self) {
-        let why = lock(&self.state).as_mut().and_then(|state| state.regions.finish());
+        let why = lock(&self.state).as_mut().and_then(|state| state.regions.watch.finish());
         if let Some(why) = why {
             self.warn(&why);
         }

@@ -92,11 +92,6 @@ impl InfoFile {
         )))
     }
 
-    /// Returns the id of the tensor for the output `name`.
-    pub fn id(&self, name: &str) -> Option<String> {
-        self.value(name, "id")
-    }
-
     /// Returns the numbers that the pixel values 0 and 255 become, for each channel of the input `name`. If the
     /// file has a single pair, it applies to all channels.
     ///
@@ -120,7 +115,8 @@ impl InfoFile {
         }
     }
 
-    fn value(&self, group: &str, key: &str) -> Option<String> {
+    /// Returns the value of a key of the input or output with the name `group`, such as the `id` of its tensor.
+    pub fn value(&self, group: &str, key: &str) -> Option<String> {
         let value = self.keys.string(group, key).ok()?;
         Some(value.trim().to_owned()).filter(|value| !value.is_empty())
     }
@@ -146,8 +142,8 @@ mod tests {
         let text = "[modelinfo]\nversion=1.0\n[in]\ndir=input\nranges=-1.0,1.0;0.0,1.0;0,255\n\
                     [out]\ndir=output\nid=yolo-v8-out\n";
         let info = info("ids", text).unwrap();
-        assert_eq!(info.id("out").as_deref(), Some("yolo-v8-out"));
-        assert_eq!(info.id("in"), None);
+        assert_eq!(info.value("out", "id").as_deref(), Some("yolo-v8-out"));
+        assert_eq!(info.value("in", "id"), None);
         assert_eq!(info.ranges("in").unwrap(), Some([[-1.0, 1.0], [0.0, 1.0], [0.0, 255.0]]));
         assert_eq!(info.ranges("out").unwrap(), None);
     }
@@ -160,7 +156,7 @@ mod tests {
             let text = format!("[out]\ndir=output\nid={id}\n");
             std::fs::write(folder.join(name), text).unwrap();
         };
-        let id = || InfoFile::beside(&folder.join("m.int8.onnx")).unwrap()?.id("out");
+        let id = || InfoFile::beside(&folder.join("m.int8.onnx")).unwrap()?.value("out", "id");
         write("m.modelinfo", "other");
         assert_eq!(id(), None);
         write("m.int8.modelinfo", "second");

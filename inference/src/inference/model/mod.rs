@@ -121,7 +121,7 @@ impl Model {
                 overrides.ranges = info.ranges(picture.name())?;
             }
             for output in &mut description.outputs {
-                output.id = info.id(&output.name).or(output.id.take());
+                output.id = info.value(&output.name, "id").or(output.id.take());
             }
         }
         // Who sets the facts that a signature says knows the model.
