@@ -21,7 +21,7 @@ pub struct FrameError(pub(super) String);
 
 /// The size of a plane, for frames with given caps.
 #[derive(Clone, Copy, Debug, Default)]
-struct PlaneSize {
+pub(super) struct PlaneSize {
     /// The stride in GStreamer's default layout.
     stride: i32,
     /// The length of a row in bytes, up to the last sample and the other bytes of the last pixel.
@@ -51,7 +51,7 @@ struct TileSize {
 #[derive(Clone, Debug)]
 pub struct FrameLayout {
     info: VideoInfo,
-    planes: ArrayVec<PlaneSize, PLANES>,
+    pub(super) planes: ArrayVec<PlaneSize, PLANES>,
 }
 
 /// The bytes of a plane that readers access, and the distance between its rows.
@@ -78,11 +78,6 @@ impl FrameLayout {
     /// Returns the description of the caps.
     pub fn info(&self) -> &VideoInfo {
         &self.info
-    }
-
-    /// Returns the number of planes.
-    pub(super) fn planes(&self) -> usize {
-        self.planes.len()
     }
 
     /// Returns the buffer's `GstVideoMeta`, which `gst_video_frame_map` uses for the layout if it is present.

@@ -5,6 +5,7 @@
 
 use std::sync::LazyLock;
 
+use gst::glib::BoolError;
 use gst_video::ffi::GstVideoMeta;
 use gst_video::prelude::*;
 use gst_video::{VideoFrameFlags, VideoFrameRef};
@@ -45,10 +46,8 @@ impl<'a> MappedFrame<&'a gst::BufferRef> {
     /// If the buffer cannot be mapped, or lacks a plane of `layout`.
     pub fn readable(buffer: &'a gst::BufferRef, layout: &FrameLayout) -> Result<Self, FrameError> {
         let maps_memory = layout.meta(buffer)?.map(has_default_map);
-        let frame = VideoFrameRef::from_buffer_ref_readable(buffer, layout.info())
-            .map_err(|_| not_mapped())?;
-        let planes = extents(&frame, layout, maps_memory)?;
-        Ok(Self { frame, planes })
+        let frame = VideoFrameRef::from_buffer_ref_readable(buffer, layout.info());
+        checked(frame, layout, maps_memory)
     }
 
     /// Calls `convert` with a frame that GstVideoConverter can read safely. If the frame has less memory than
@@ -108,10 +107,8 @@ impl<'a> MappedFrame<&'a mut gst::BufferRef> {
         layout: &FrameLayout,
     ) -> Result<Self, FrameError> {
         let maps_memory = layout.meta(buffer)?.map(has_default_map);
-        let frame = VideoFrameRef::from_buffer_ref_writable(buffer, layout.info())
-            .map_err(|_| not_mapped())?;
-        let planes = extents(&frame, layout, maps_memory)?;
-        Ok(Self { frame, planes })
+        let frame = VideoFrameRef::from_buffer_ref_writable(buffer, layout.info());
+        checked(frame, layout, maps_memory)
     }
 
     /// Returns the plane with this index, for writing.
@@ -129,31 +126,30 @@ impl<'a> MappedFrame<&'a mut gst::BufferRef> {
     }
 }
 
-fn not_mapped() -> FrameError {
-    FrameError(
-        "the frame cannot be mapped: its memory has fewer bytes than its caps or its GstVideoMeta need, or the CPU cannot \
-         access it"
-            .into(),
-    )
-}
-
 /// Returns the address of a plane's first row.
 fn start<B>(frame: &VideoFrameRef<B>, plane: usize) -> *const u8 {
     // SAFETY: the pointer points to the `GstVideoFrame` in `frame`.
     unsafe { (&(*frame.as_ptr()).data)[plane].cast() }
 }
 
-/// Compares the planes of a frame with the memory that is mapped for them. `has_default_map` is the result of the
+/// Compares the planes of a mapped frame with the memory that is mapped for them. `has_default_map` is the result of the
 /// function of this name for the frame's `GstVideoMeta`, or `None` without metadata.
-fn extents<B>(
-    frame: &VideoFrameRef<B>,
+fn checked<B>(
+    frame: Result<VideoFrameRef<B>, BoolError>,
     layout: &FrameLayout,
     has_default_map: Option<bool>,
-) -> Result<[Extent; PLANES], FrameError> {
+) -> Result<MappedFrame<B>, FrameError> {
+    let frame = frame.map_err(|_| {
+        FrameError(
+            "the frame cannot be mapped: its memory has fewer bytes than its caps or its GstVideoMeta need, or the CPU \
+             cannot access it"
+                .into(),
+        )
+    })?;
     let interlaced = frame.flags().contains(VideoFrameFlags::INTERLACED);
     let mut planes = [Extent::default(); PLANES];
-    for (plane, extent) in planes.iter_mut().enumerate().take(layout.planes()) {
-        let first = start(frame, plane);
+    for (plane, extent) in planes.iter_mut().enumerate().take(layout.planes.len()) {
+        let first = start(&frame, plane);
         // SAFETY: the pointer points to the `GstVideoFrame` in `frame`. Mapping the frame wrote the entries that
         // are used below.
         let maps = unsafe { &(*frame.as_ptr()).map };
@@ -168,7 +164,7 @@ fn extents<B>(
         };
         *extent = layout.extent(plane, frame.plane_stride()[plane], available, interlaced)?;
     }
-    Ok(planes)
+    Ok(MappedFrame { frame, planes })
 }
 
 /// Returns the number of mapped bytes from `first` on.
