@@ -46,7 +46,8 @@ impl Drop for LockedBatch<'_> {
 }
 
 impl LockedBatch<'_> {
-    pub(super) fn layout(&self) -> &'static StructureLayout {
+    /// Returns the layout of the structures.
+    pub fn layout(&self) -> &'static StructureLayout {
         self.0.structures.layout
     }
 

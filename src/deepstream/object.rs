@@ -27,7 +27,7 @@ pub struct NewObject<'a> {
     /// Left, top, width and height in the muxer's coordinates.
     pub rect: [f32; 4],
     /// The angle by which `rect` is rotated about its center, in degrees, clockwise. Ignored in versions [without
-    /// angles](LockedBatch::has_rotation).
+    /// angles](super::layout::StructureLayout::rotation_angle).
     pub rotation_angle: f32,
     /// The name of the class.
     pub label: &'a str,
@@ -135,11 +135,6 @@ impl LockedBatch<'_> {
             (library.nvds_add_obj_meta_to_frame)(frame.as_ptr(), added.as_ptr(), parent);
         }
         Ok(())
-    }
-
-    /// Returns whether objects have an angle in this version.
-    pub fn has_rotation(&self) -> bool {
-        self.layout().rotation_angle.is_some()
     }
 
     /// Returns whether `frame` has an object with the component, class and rectangle of `wanted`, and with this parent.

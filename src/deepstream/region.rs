@@ -60,11 +60,6 @@ pub struct RegionScaling {
 }
 
 impl LockedBatch<'_> {
-    /// Returns whether the structures of regions of interest are known.
-    pub fn knows_regions(&self) -> bool {
-        self.layout().regions.is_some()
-    }
-
     /// Returns the regions of interest of all frames, in the order in which they were attached; none if their layout is
     /// not known.
     ///

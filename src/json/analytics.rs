@@ -13,11 +13,8 @@ use super::merge::Merger;
 use super::object::{self, Class, Confidence, Object, edges, normalized};
 use super::segmentation;
 use crate::bindings::strings;
-use crate::regions::{AttachedObject, objects_of};
+use crate::regions::{ANY, AttachedObject, objects_of};
 use nmsfilter_core::geometry::OrientedBox;
-
-/// The types of relation between an object and its track or mask, which differ from element to element.
-const ANY: RelTypes = RelTypes::IS_PART_OF.union(RelTypes::CONTAIN).union(RelTypes::RELATE_TO);
 
 /// Adds the objects of a frame of this size to `objects`, which already has the objects that were read from regions
 /// of interest.
@@ -91,9 +88,7 @@ fn of_frame(
     }
 }
 
-fn classes(
-    found: &AnalyticsMtdRef<'_, AnalyticsClassificationMtd>,
-) -> impl Iterator<Item = Class> + use<> {
+fn classes(found: &AnalyticsMtdRef<'_, AnalyticsClassificationMtd>) -> Vec<Class> {
     let class = |index| Class {
         label: object::label(
             found.quark(index).and_then(|quark| strings::of_quark(quark.into_glib())),
@@ -102,7 +97,7 @@ fn classes(
         confidence: Some(Confidence::F32(found.level(index))),
         attribute_name: None,
     };
-    (0..found.len()).map(class).collect::<Vec<_>>().into_iter()
+    (0..found.len()).map(class).collect()
 }
 
 fn object(found: &AttachedObject, frame: [u32; 2]) -> Object {

@@ -112,7 +112,7 @@ fn object<'l>(
     unique_id: u32,
 ) -> NewObject<'l> {
     let region = detailed.region;
-    let oriented = detailed.oriented.filter(|_| batch.has_rotation());
+    let oriented = detailed.oriented.filter(|_| batch.layout().rotation_angle.is_some());
     let (rect, rotation_angle) = oriented
         .and_then(|oriented| rotated(&oriented, size))
         .unwrap_or(([region.x1, region.y1, region.x2 - region.x1, region.y2 - region.y1], 0.0));

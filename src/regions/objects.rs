@@ -38,8 +38,9 @@ pub struct AttachedTrack {
     pub is_lost: bool,
 }
 
-/// The types of relation between an object and its track, which differ from element to element.
-const ANY: RelTypes = RelTypes::IS_PART_OF.union(RelTypes::CONTAIN).union(RelTypes::RELATE_TO);
+/// The types of relation between an object and its track or mask, which differ from element to element.
+pub(crate) const ANY: RelTypes =
+    RelTypes::IS_PART_OF.union(RelTypes::CONTAIN).union(RelTypes::RELATE_TO);
 
 /// Returns the objects of `buffer`, in the order in which they were attached.
 pub fn objects(buffer: &gst::BufferRef) -> Vec<AttachedObject> {

@@ -275,23 +275,17 @@ impl BaseTransformImpl for DetectionJson {
             Ok(Some(line)) => Ok(GenerateOutputSuccess::Buffer(line)),
             Ok(None) => {
                 gst::trace!(CAT, imp = self, "no detections on this buffer");
-                self.send_gap(&frame);
+                // Downstream does not wait for a line for the time of this frame.
+                if let Some(pts) = frame.pts() {
+                    let gap = gst::event::Gap::builder(pts).duration(frame.duration()).build();
+                    self.obj().src_pad().push_event(gap);
+                }
                 Ok(GenerateOutputSuccess::Dropped)
             }
             Err(error) => {
                 self.post_error_message(error);
                 Err(gst::FlowError::Error)
             }
-        }
-    }
-}
-
-impl DetectionJson {
-    /// Tells downstream that there is no line for the time of this frame, so that it does not wait for one.
-    fn send_gap(&self, frame: &gst::BufferRef) {
-        if let Some(pts) = frame.pts() {
-            let gap = gst::event::Gap::builder(pts).duration(frame.duration()).build();
-            self.obj().src_pad().push_event(gap);
         }
     }
 }

@@ -183,18 +183,14 @@ impl NmsFilter {
         }
     }
 
-    /// Posts the warnings that are due at the end of the stream, and the counts.
+    /// Posts the warnings that are due at the end of the stream, and the counts unless they have not changed since they were
+    /// last posted.
     fn end_stream(&self) {
         let session = lock(&self.session).take();
         if let Some(mut session) = session {
             session.end_stream(&self.obj());
             *lock(&self.session) = Some(session);
         }
-        self.post_stats();
-    }
-
-    /// Posts the counts, unless they have not changed since they were last posted.
-    fn post_stats(&self) {
         let Some(structure) = lock(&self.stats).take_unposted() else {
             return;
         };

@@ -242,7 +242,7 @@ fn elsewhere(batch: &LockedBatch<'_>) -> Result<Option<Elsewhere>, DeepStreamErr
     if batch.has_batch_tensors() {
         return Ok(Some(Elsewhere::UnknownRegions));
     }
-    let is_unknown = !batch.knows_regions();
+    let is_unknown = batch.layout().regions.is_none();
     for frame in batch.frames()? {
         let frame = frame?;
         for object in batch.object_list(frame) {
