@@ -27,7 +27,6 @@ mod surface;
 mod tensor;
 mod version;
 
-use std::ffi::c_void;
 use std::fmt::Display;
 use std::ptr::NonNull;
 
@@ -110,25 +109,15 @@ impl DeepStream {
         let library = self.library.get_or_try_init(DeepStreamLibraries::open)?;
         // SAFETY: the function only reads the buffer's list of metadata.
         let batch = unsafe { (library.gst_buffer_get_nvds_batch_meta)(buffer.as_mut_ptr()) };
-        // SAFETY: the batch belongs to the buffer.
-        let Some(batch) = NonNull::new(batch).and_then(|batch| unsafe { video_batch(batch) })
-        else {
-            return Ok(None);
-        };
+        // SAFETY: the batch belongs to the buffer. A batch of audio frames has the field that is read here, too.
+        let batch = NonNull::new(batch).map(|batch| unsafe { Record::new(batch) });
+        let is_of_video =
+            |it: &Record<'_, _>| it.part(layout::batch::BASE).read(base::TYPE) == BATCH_META;
+        let Some(batch) = batch.filter(is_of_video) else { return Ok(None) };
         let structures = self.structures.get_or_try_init(|| {
             let sizes = StructureSizes::from_pools(batch)?;
             Structures::recognize(self.forced.or_else(|| library.version()), sizes)
         })?;
         Ok(Some(BatchMeta { library, structures, batch }))
     }
-}
-
-/// Returns the batch at this address, if it is a batch of video frames.
-///
-/// # Safety
-/// `batch` must point to an `NvDsBatchMeta`, which exists during `'a`.
-unsafe fn video_batch<'a>(batch: NonNull<c_void>) -> Option<Record<'a, layout::batch::S>> {
-    // SAFETY: the caller guarantees it. A batch of audio frames has the field that is read here, too.
-    let batch = unsafe { Record::new(batch) };
-    (batch.part(layout::batch::BASE).read(base::TYPE) == BATCH_META).then_some(batch)
 }

@@ -284,30 +284,14 @@ impl OrtInference {
         Ok(())
     }
 
-    /// Runs the model on the frame or its regions, attaches the outputs, and counts the frame.
+    /// Runs the model on the frame or its regions, attaches the outputs, and counts the frame. New settings of regions that
+    /// are not valid for the running stream, and regions outside of smaller frames, cause warnings.
     fn process(
         &self,
         state: &mut State,
         buffer: &mut gst::BufferRef,
     ) -> Result<(), InferenceError> {
         let start = Instant::now();
-        self.choose_regions(state, buffer)?;
-        self.or_on_cpu(state, |state| state.run(buffer))?;
-        let State { inference, regions, .. } = state;
-        let (run, uploaded) = (inference.last_run, inference.pictures.uploaded);
-        let provider = inference.member.model().provider.name();
-        let batched = (regions.chosen.len(), inference.batched);
-        lock(&self.stats).count(batched, (provider, run), uploaded, start.elapsed());
-        Ok(())
-    }
-
-    /// Chooses the regions of the frame. New settings that are not valid for the running stream, and regions outside of
-    /// smaller frames, cause warnings.
-    fn choose_regions(
-        &self,
-        state: &mut State,
-        buffer: &gst::BufferRef,
-    ) -> Result<(), InferenceError> {
         let settings = lock(&self.settings).regions();
         let frame = state.frame.as_ref().expect("the frames' format is set");
         let frame = [frame.width(), frame.height()];
@@ -315,6 +299,12 @@ impl OrtInference {
         for notice in state.regions.choose(buffer, &settings, sizes)? {
             self.warn(&notice);
         }
+        self.or_on_cpu(state, |state| state.run(buffer))?;
+        let State { inference, regions, .. } = state;
+        let (run, uploaded) = (inference.last_run, inference.pictures.uploaded);
+        let provider = inference.member.model().provider.name();
+        let batched = (regions.chosen.len(), inference.batched);
+        lock(&self.stats).count(batched, (provider, run), uploaded, start.elapsed());
         Ok(())
     }
 
