@@ -46,12 +46,12 @@ impl Metadata {
 
     /// Returns the task that the model was trained for; `None` if unknown.
     pub fn task(&self) -> Option<&str> {
-        self.custom.get("task").map(|task| task.trim()).filter(|task| !task.is_empty())
+        self.value("task").map(str::trim).filter(|task| !task.is_empty())
     }
 
     /// Returns the number of keypoints and the number of components per keypoint; `None` if unknown.
     pub fn keypoints(&self) -> Option<[u32; 2]> {
-        match *numbers(self.custom.get("kpt_shape")?)? {
+        match *numbers(self.value("kpt_shape")?)? {
             [count, components @ 2..=3] if count > 0 => Some([count, components]),
             _ => None,
         }
@@ -64,8 +64,7 @@ impl Metadata {
 
     /// Returns whether the model selects the detections itself: it was trained to, or exported with `nms=True`.
     pub fn end2end(&self) -> bool {
-        let end2end = self.custom.get("end2end");
-        end2end.map_or_else(|| self.is_named("yolov10"), |value| is_true(value)) || self.has_nms()
+        self.value("end2end").map_or_else(|| self.is_named("yolov10"), is_true) || self.has_nms()
     }
 
     /// Returns whether its detections need no suppression. A model that was trained without can have duplicates.
@@ -75,26 +74,24 @@ impl Metadata {
 
     /// Returns whether it is Ultralytics' RT-DETR, into which frames are stretched.
     pub fn is_rt_detr(&self) -> bool {
-        self.custom.get("head").map_or_else(|| self.is_named("rtdetr"), |head| head == RT_DETR)
+        self.value("head").map_or_else(|| self.is_named("rtdetr"), |head| head == RT_DETR)
     }
 
     /// Returns whether the name in a description such as `Ultralytics YOLOv10n model` begins so.
     fn is_named(&self, name: &str) -> bool {
-        let of = self.custom.get("description").and_then(|it| it.strip_prefix("Ultralytics "));
+        let of = self.value("description").and_then(|it| it.strip_prefix("Ultralytics "));
         let begin = of.and_then(|it| it.get(..name.len()));
         begin.is_some_and(|begin| begin.eq_ignore_ascii_case(name))
     }
 
     fn has_nms(&self) -> bool {
-        self.argument("nms").is_some_and(is_true)
-    }
-
-    /// The value of an argument of the export, as in `{'batch': 1, 'nms': True}`.
-    fn argument(&self, name: &str) -> Option<&str> {
-        let inner = self.custom.get("args")?.trim().strip_prefix('{')?.strip_suffix('}')?;
-        let mut arguments = inner.split(',').filter_map(|argument| argument.split_once(':'));
-        let (_, value) = arguments.find(|(key, _)| key.trim().trim_matches(['\'', '"']) == name)?;
-        Some(value.trim())
+        // Arguments are as in `{'batch': 1, 'nms': True}`.
+        let args = self.value("args").map(str::trim);
+        let args = args.and_then(|args| args.strip_prefix('{')?.strip_suffix('}'));
+        let mut args =
+            args.unwrap_or("").split(',').filter_map(|argument| argument.split_once(':'));
+        let nms = args.find(|(key, _)| key.trim().trim_matches(['\'', '"']) == "nms");
+        nms.is_some_and(|(_, value)| is_true(value))
     }
 
     /// Returns the id for the output `name` with these dimensions.
@@ -103,7 +100,7 @@ impl Metadata {
             return Some(id.clone());
         }
         let classes = self.labels.len() as i64;
-        let task = self.custom.get("task").map(String::as_str);
+        let task = self.value("task");
         if self.is_rt_detr() {
             let [_, _, numbers] = *dims else { return None };
             let (rows, id) = match self.custom.contains_key("head") {
@@ -129,23 +126,13 @@ impl Metadata {
             [_, _, _, _] if name == "output1" => None,
             _ => return None,
         };
-        let task = match task {
-            Some(task) => task,
-            None if family == "yolo-26" => return None,
-            None => {
-                if further == Some(0) {
-                    "detect"
-                } else {
-                    "segment"
-                }
-            }
-        };
         let (kind, part) = match (task, further) {
-            ("detect", Some(0)) => ("", ""),
-            ("obb", Some(1)) => ("-obb", ""),
-            ("pose", Some(1..)) => ("-pose", ""),
-            ("segment", Some(1..)) => ("-segmentation", "-detections"),
-            ("segment", None) => ("-segmentation", "-protos"),
+            (None, _) if family == "yolo-26" => return None,
+            (Some("detect") | None, Some(0)) => ("", ""),
+            (Some("obb"), Some(1)) => ("-obb", ""),
+            (Some("pose"), Some(1..)) => ("-pose", ""),
+            (Some("segment") | None, Some(1..)) => ("-segmentation", "-detections"),
+            (Some("segment") | None, None) => ("-segmentation", "-protos"),
             _ => return None,
         };
         Some(format!("{family}{kind}{out}{part}"))

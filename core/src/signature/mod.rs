@@ -137,7 +137,15 @@ pub fn find(
     outputs: &[ModelTensor<'_>],
     is_in_file: impl Fn(&str, ConstantNumbers) -> bool,
 ) -> Vec<&'static Signature> {
-    all().iter().filter(|signature| signature.is_of(inputs, outputs, &is_in_file)).collect()
+    let in_file = |it: &Pattern| it.numbers().is_some_and(|numbers| is_in_file(it.name, numbers));
+    let is_of = |signature: &&Signature| {
+        let mut words = Words::new();
+        missing(inputs, &signature.inputs, &mut words).is_some_and(|inputs| {
+            let outputs = missing(outputs, &signature.outputs, &mut words);
+            outputs.is_some_and(|outputs| outputs.is_empty()) && inputs.into_iter().all(in_file)
+        })
+    };
+    all().iter().filter(is_of).collect()
 }
 
 /// Returns the pattern of an input with constant numbers that some signature has.
@@ -157,21 +165,6 @@ impl Signature {
         let is_any = |pattern: &&Pattern| pattern.name == "*" && fits(pattern);
         let named = self.outputs.iter().find(|pattern| pattern.name == name);
         named.or_else(|| self.outputs.iter().find(is_any))
-    }
-
-    fn is_of(
-        &self,
-        inputs: &[ModelTensor<'_>],
-        outputs: &[ModelTensor<'_>],
-        is_in_file: &dyn Fn(&str, ConstantNumbers) -> bool,
-    ) -> bool {
-        let mut words = Words::new();
-        let in_file =
-            |it: &Pattern| it.numbers().is_some_and(|numbers| is_in_file(it.name, numbers));
-        missing(inputs, &self.inputs, &mut words).is_some_and(|inputs| {
-            missing(outputs, &self.outputs, &mut words).is_some_and(|outputs| outputs.is_empty())
-                && inputs.into_iter().all(in_file)
-        })
     }
 }
 
