@@ -12,13 +12,15 @@ use gstnmsfilter::deepstream::layout::StructureLayout;
 use gstnmsfilter::elements::nmsfilter::enums::{self, NmsFilterLetterbox};
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::output::Region;
-use nmsfilter_core::decoder::{self, Choice, MAX_CLASSES, Options, Scores, classifier};
+use nmsfilter_core::decoder::{
+    self, Choice, ChoiceError, MAX_CLASSES, Options, Scores, classifier,
+};
 use nmsfilter_core::engine::{
-    ClassRule, ClassThresholds, Cuda, Engine, ImagePlace, Job, Params, Reference, Scalar,
-    ScalarKind, SizeLimits,
+    ClassRule, ClassThresholds, Cuda, Engine, EngineError, ImagePlace, Job, Params, Reference,
+    Scalar, ScalarKind, SizeLimits,
 };
 use nmsfilter_core::geometry::{Letterbox, Mapping};
-use nmsfilter_core::reading::{self, BoxReading, Classifiers, Facts, Refusal};
+use nmsfilter_core::reading::{self, BoxReading, Classifiers, Facts};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::engines;
@@ -198,12 +200,15 @@ impl From<String> for ErrorKind {
     }
 }
 
-impl From<Refusal> for ErrorKind {
-    fn from(refusal: Refusal) -> Self {
-        Self(match refusal {
-            Refusal::Choice(error) => kind(&error),
-            Refusal::Engine(error) => kind(&error),
-        })
+impl From<ChoiceError> for ErrorKind {
+    fn from(error: ChoiceError) -> Self {
+        Self(kind(&error))
+    }
+}
+
+impl From<EngineError> for ErrorKind {
+    fn from(error: EngineError) -> Self {
+        Self(kind(&error))
     }
 }
 

@@ -7,7 +7,8 @@ use nmsfilter_core::decoder::classifier::{self, ClassLimits, ClassOutput, ClassS
 use nmsfilter_core::decoder::layout::Activation;
 use nmsfilter_core::decoder::model_family::ModelFamily;
 use nmsfilter_core::engine::{ClassThresholds, Params};
-use nmsfilter_core::reading::{self, Classifiers, Facts, Output, Reading, Refusal, Settings};
+use nmsfilter_core::nms::NmsError;
+use nmsfilter_core::reading::{self, Classifiers, Facts, Output, Reading, Settings};
 use nmsfilter_core::tensor::{Element, Quantization, TensorView};
 
 const LOGITS: &str = "classification-generic-out";
@@ -39,10 +40,10 @@ fn classify(
     let thresholds = ClassThresholds::uniform(threshold);
     let params =
         Params { thresholds, multi_label: max != 1, max_detections: max, ..Params::default() };
-    let mut made = reading::read(&facts, &settings, |_| Ok::<_, Refusal>(params)).unwrap();
+    let mut made = reading::read(&facts, &settings, |_| Ok::<_, NmsError>(params)).unwrap();
     let Output::Classes(classes) = &mut made.output else { panic!("not of classes") };
     let mut found = Vec::new();
-    let evidence = match classes.classify(0, tensors, &mut found, None) {
+    let evidence = match classes.classify::<NmsError>(0, tensors, &mut found, None) {
         Ok(image) => {
             let texts: Vec<String> = image.notices.iter().map(ToString::to_string).collect();
             assert_eq!(image.is_finite, !texts.concat().contains("expected finite numbers"));
@@ -253,7 +254,7 @@ fn reading(
     family: Option<ModelFamily>,
     threshold: f32,
     tensors: &[TensorView<'_>],
-) -> Result<Reading, Refusal> {
+) -> Result<Reading, NmsError> {
     let options = Options::default();
     let settings = Settings {
         decoder: None,
@@ -298,13 +299,14 @@ fn outputs_of_which_no_image_has_a_class_are_told() {
         let settings = settings(options);
         let facts = Facts { tensors: &tensors, family: None, in_frame: true, engine: None };
         let thresholds = ClassThresholds::uniform(threshold);
-        let params = |_: Option<&_>| Ok::<_, Refusal>(Params { thresholds, ..Params::default() });
+        let params = |_: Option<&_>| Ok::<_, NmsError>(Params { thresholds, ..Params::default() });
         let mut made = reading::read(&facts, &settings, params).unwrap();
         let mut told = Vec::new();
         for _ in 0..images {
             let Output::Classes(classes) = &mut made.output else { panic!("not of classes") };
             for output in 0..2 {
-                let image = classes.classify(output, &tensors, &mut Vec::new(), None).unwrap();
+                let image =
+                    classes.classify::<NmsError>(output, &tensors, &mut Vec::new(), None).unwrap();
                 assert!(image.is_finite);
                 told.extend(image.notices);
             }

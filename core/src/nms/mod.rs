@@ -47,7 +47,7 @@ use std::fmt;
 
 use crate::device::ForeignStream;
 use crate::geometry::Mapping;
-use crate::reading::{self, BoxReading, Classifiers, Facts, Output, Reading, Refusal, Settings};
+use crate::reading::{self, BoxReading, Classifiers, Facts, Output, Reading, Settings};
 use crate::tensor::{Quantization, TensorView};
 use crate::{decoder, engine};
 use decoder::Choice;
@@ -135,15 +135,6 @@ impl NmsError {
     /// The error of input that is not as `expected`.
     fn input(expected: impl fmt::Display, got: impl fmt::Display) -> Self {
         Self::Input(format!("expected {expected}, got {got}"))
-    }
-}
-
-impl From<Refusal> for NmsError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Choice(error) => Self::Choice(error),
-            Refusal::Engine(error) => Self::Engine(error),
-        }
     }
 }
 
@@ -461,7 +452,7 @@ impl Nms {
             None => {
                 let params = |choice: Option<&_>| {
                     let max_detections = choice.map_or(asked, limit);
-                    Ok::<_, Refusal>(Params { max_detections, ..self.params.clone() })
+                    Ok::<_, NmsError>(Params { max_detections, ..self.params.clone() })
                 };
                 let mut reading = reading::read(&facts, &settings, params)?;
                 Self::warn(&mut self.warnings, reading.take_notices());

@@ -9,11 +9,11 @@ use super::facts;
 use super::interpretation::Interpretation;
 use super::notice::Notice;
 use super::watch::Watch;
-use super::{Facts, Refusal, Settings};
+use super::{Facts, Settings};
 use crate::decoder::layout::Reference;
 use crate::decoder::{Choice, Layout};
 use crate::engine::detail::Details;
-use crate::engine::{ClassThresholds, ImagePlace, Job, Outcome, Params};
+use crate::engine::{ClassThresholds, EngineError, ImagePlace, Job, Outcome, Params};
 use crate::tensor::TensorView;
 
 /// How the tensors of a detector are read.
@@ -36,7 +36,7 @@ impl BoxReading {
         params: Params,
         facts: &Facts<'_>,
         settings: &Settings<'_>,
-    ) -> Result<(Self, Vec<Notice>), Refusal> {
+    ) -> Result<(Self, Vec<Notice>), EngineError> {
         let details = Details::prepare(&mut choice.layout, params.masks);
         if let Some(engine) = facts.engine {
             engine.supports(&choice.layout, &params)?;

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use super::notice::{ClassFinding, Finding, Notice};
 use super::watch::{QUIET, is_over};
-use super::{Facts, Refusal, Settings};
+use super::{Facts, Settings};
 use crate::decoder::classifier::{ClassLimits, ClassOutput, ClassScore, is_id};
 use crate::decoder::layout::{Activation, LayoutProblem};
 use crate::decoder::{ChoiceError, LayoutError, is_known};
@@ -143,13 +143,13 @@ impl ClassReading {
     ///
     /// # Panics
     /// If there is no such output.
-    pub fn classify(
+    pub fn classify<E: From<ChoiceError> + From<EngineError>>(
         &mut self,
         output: usize,
         tensors: &[TensorView<'_>],
         found: &mut Vec<ClassScore>,
         now: Option<Duration>,
-    ) -> Result<Classified, Refusal> {
+    ) -> Result<Classified, E> {
         let ClassOutput { tensor, classes, activation } = self.outputs[output];
         let tensor = &tensors[tensor];
         let images = HostImages::new(tensor).map_err(EngineError::from)?;

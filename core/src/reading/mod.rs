@@ -2,7 +2,7 @@
 //! How the tensors of a model are read: computed once, for many runs of an engine.
 //!
 //! In: the [`Facts`] that are known before a run, and [`Settings`]. Out: a [`Reading`], which has the layout and the
-//! parameters of a run, or a classifier, or a [`Refusal`]; and [`Notice`]s about tensors that are probably misread.
+//! parameters of a run, or a classifier, or an error; and [`Notice`]s about tensors that are probably misread.
 //! Notices that follow from facts and settings alone (`facts.rs`) are there at once. Others follow from images
 //! ([`BoxReading::observe`], [`ClassReading::classify`]): a score that contradicts the decoder with the first run that has one, other numbers
 //! (`evidence.rs`) as soon as there are enough of them, and images in which nothing is found (`silence.rs`) after a
@@ -60,17 +60,6 @@ pub struct Settings<'a> {
     pub classes: Option<&'a str>,
 }
 
-/// The reason why tensors are not read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// No decoder reads the tensors, or several do.
-    #[error(transparent)]
-    Choice(#[from] ChoiceError),
-    /// The engine does not support the layout or the parameters.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-}
-
 /// How tensors are read, until their ids, types or shapes or the settings change.
 pub struct Reading {
     tensors: Signatures,
@@ -98,7 +87,7 @@ pub enum Output {
 /// # Errors
 /// If no decoder reads the tensors, the engine does not support the layout or the parameters, and the errors of
 /// `params`.
-pub fn read<E: From<Refusal>>(
+pub fn read<E: From<ChoiceError> + From<EngineError>>(
     facts: &Facts<'_>,
     settings: &Settings<'_>,
     params: impl FnOnce(Option<&Choice>) -> Result<Params, E>,
@@ -106,8 +95,7 @@ pub fn read<E: From<Refusal>>(
     let (output, notices) = if classes::are_classes(facts, settings) {
         // Ultralytics' models end with softmax.
         let is_softmaxed = facts.has_classifier();
-        let outputs = classifier::choose(facts.tensors, &settings.options, is_softmaxed)
-            .map_err(Refusal::from)?;
+        let outputs = classifier::choose(facts.tensors, &settings.options, is_softmaxed)?;
         let params = params(None)?;
         let (reading, notices) = ClassReading::new(outputs, &params, facts, settings);
         (Output::Classes(reading), notices)
@@ -125,12 +113,12 @@ pub fn read<E: From<Refusal>>(
 }
 
 /// Chooses the decoder of boxes. If no decoder reads the model's family, a shape alone is not enough to choose one.
-fn choose(facts: &Facts<'_>, settings: &Settings<'_>) -> Result<Choice, Refusal> {
+fn choose(facts: &Facts<'_>, settings: &Settings<'_>) -> Result<Choice, ChoiceError> {
     let choice = decoder::choose(facts.tensors, settings.decoder, settings.options);
-    let Some(family) = facts.family else { return Ok(choice?) };
+    let Some(family) = facts.family else { return choice };
     match choice {
         Ok(choice) if settings.decoder.is_some() || choice.reason == Reason::Id => Ok(choice),
-        _ => Err(ChoiceError::family(facts.tensors, family).into()),
+        _ => Err(ChoiceError::family(facts.tensors, family)),
     }
 }
 
@@ -178,7 +166,11 @@ impl Reading {
     ///
     /// # Errors
     /// If no decoder reads the tensors, or several do.
-    pub fn adapt(&mut self, facts: &Facts<'_>, settings: &Settings<'_>) -> Result<bool, Refusal> {
+    pub fn adapt(
+        &mut self,
+        facts: &Facts<'_>,
+        settings: &Settings<'_>,
+    ) -> Result<bool, ChoiceError> {
         if !self.has_settings(facts, settings) {
             return Ok(false);
         }
@@ -245,6 +237,7 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nms::NmsError;
 
     const NUMBERS: [f32; 70] = [0.5; 70];
     fn settings(num_classes: usize) -> Settings<'static> {
@@ -263,7 +256,7 @@ mod tests {
     }
 
     fn reading(tensor: TensorView<'_>) -> Reading {
-        let params = |_: Option<&Choice>| Ok::<_, Refusal>(Params::default());
+        let params = |_: Option<&Choice>| Ok::<_, NmsError>(Params::default());
         read(&facts(&[tensor]), &settings(0), params).unwrap()
     }
 

@@ -214,7 +214,8 @@ impl FrameDecoder {
         let (mut is_rejected, mut told) = (false, Vec::new());
         for output in 0..classifier.outputs().len() {
             regions.add_classified(region, output, |found| {
-                let classified = classifier.classify(output, &views, found, Some(*now))?;
+                let classified =
+                    classifier.classify::<FrameError>(output, &views, found, Some(*now))?;
                 is_rejected |= !classified.is_finite;
                 told.extend(classified.notices);
                 Ok::<(), FrameError>(())

@@ -7,7 +7,6 @@ use super::words;
 use crate::input::InputError;
 use nmsfilter_core::decoder::ChoiceError;
 use nmsfilter_core::engine::EngineError;
-use nmsfilter_core::reading::Refusal;
 
 /// The reason why a frame cannot be processed.
 #[derive(Debug, thiserror::Error)]
@@ -32,15 +31,6 @@ pub(super) enum FrameError {
     OtherInput,
     #[error("stream {number} of the batch: {error}")]
     Stream { number: u32, error: Box<Self> },
-}
-
-impl From<Refusal> for FrameError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Choice(error) => Self::Choice(error),
-            Refusal::Engine(error) => Self::Engine(error),
-        }
-    }
 }
 
 impl FrameError {

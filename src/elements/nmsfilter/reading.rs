@@ -17,7 +17,6 @@ use nmsfilter_core::decoder::layout::LayoutProblem;
 use nmsfilter_core::decoder::model_family::ModelFamily;
 use nmsfilter_core::decoder::{self, ChoiceError};
 use nmsfilter_core::engine::{Engine, Params};
-use nmsfilter_core::reading::Refusal;
 use nmsfilter_core::reading::{self, Facts, Reading};
 use nmsfilter_core::tensor::TensorView;
 
@@ -172,9 +171,8 @@ pub(super) fn check_caps(
         let tensors = ModelTensors { tensors: &views, frame, model, family: None, batch: None };
         let facts = tensors.facts(&views, None);
         let settings = tensors.settings(settings, &Labels::default(), wanted);
-        let params = |_: Option<&_>| Ok::<_, Refusal>(Params::default());
-        match reading::read(&facts, &settings, params) {
-            Err(Refusal::Choice(error)) if is_known && contradicts(&error) => {
+        match reading::read(&facts, &settings, |_| Ok(Params::default())) {
+            Err(FrameError::Choice(error)) if is_known && contradicts(&error) => {
                 return Err(error.into());
             }
             _ => {}
