@@ -8,7 +8,7 @@ use crate::tensor::{ElementType, Quantization, Shape, TensorView};
 pub struct Signatures(Vec<Signature>);
 
 /// The facts of one tensor on which the choice of a decoder depends.
-#[derive(Default, PartialEq)]
+#[derive(Default)]
 struct Signature {
     id: String,
     element: ElementType,
@@ -16,18 +16,14 @@ struct Signature {
     shape: Shape,
 }
 
-impl PartialEq<TensorView<'_>> for Signature {
-    fn eq(&self, tensor: &TensorView<'_>) -> bool {
-        let Self { id, element, quantization, shape } = self;
-        (id.as_str(), *element, *quantization, shape) == tensor.signature()
-    }
-}
-
 impl Signatures {
     /// True if these tensors have these ids, element types and shapes.
     pub fn has_tensors(&self, tensors: &[TensorView<'_>]) -> bool {
-        self.0.len() == tensors.len()
-            && self.0.iter().zip(tensors).all(|(signature, tensor)| signature == tensor)
+        let is_of = |(known, tensor): (&Signature, &TensorView<'_>)| {
+            let Signature { id, element, quantization, shape } = known;
+            (&**id, *element, *quantization, shape) == tensor.signature()
+        };
+        self.0.len() == tensors.len() && self.0.iter().zip(tensors).all(is_of)
     }
 
     /// True if these tensors have these ids, in any shapes.
