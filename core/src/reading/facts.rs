@@ -57,10 +57,8 @@ fn check_decoder(choice: &Choice, facts: &Facts<'_>, options: Options) -> Option
     let decoder = choice.decoder.name();
     let tensor = || tensors[layout.groups[0].boxes.tensor].to_string();
     // It is not known of every model whether it selects the detections itself.
-    let is_of = |family: &ModelFamily| {
-        family.has_decoder(decoder)
-            || (layout.anchors() <= misread::FEW_ROWS && family.has_end_to_end_decoder(decoder))
-    };
+    let is_of =
+        |family: &ModelFamily| family.has_decoder(decoder, layout.anchors() <= misread::FEW_ROWS);
     if let Some(family) = family.filter(|family| !is_of(family)) {
         return Some(Finding::Family { decoder, family });
     }
