@@ -10,7 +10,6 @@ use super::check::{
     no_background,
 };
 use super::choose::{ONNX_PREFIX, chosen};
-use super::form::Rule;
 use super::layout::{Background, Field, Layout, LayoutError, LayoutProblem, PlainLayout};
 use super::{Decoder, Family, Form, MAX_CLASSES, Options, Role, Scores};
 use crate::tensor::TensorView;
@@ -30,8 +29,8 @@ pub(super) fn decoder(family: Family) -> Decoder {
     let scores = role("scores", &["scores"], &[]);
     let labels = role("labels", &["labels"], &["class_idx", "classes", "det_classes"]);
     let forms = vec![
-        Form::new(vec![boxes.clone(), scores.clone(), labels], Rule::LabeledBoxes),
-        Form::new(vec![boxes, scores], Rule::Boxes),
+        Form::new(vec![boxes.clone(), scores.clone(), labels], None),
+        Form::new(vec![boxes, scores], None),
     ];
     Decoder { name: NAME, expects: EXPECTS, scores: Scores::OfTheModel, label: None, forms, family }
 }

@@ -17,18 +17,12 @@ pub(super) const MAX_FORMS: usize = 32;
 pub struct Form {
     /// The tensors that are read, in the order in which [`layout`](Self::layout) takes them.
     pub roles: Vec<Role<'static>>,
-    pub(super) rule: Rule,
+    /// How they are read; `None` for the rules of `boxes`.
+    pub(super) description: Option<Box<Description<'static>>>,
     /// The form with the channels last, if this one has them first and the shapes can have either order.
     pub(super) channels_last: Option<Box<Form>>,
     /// If the strides of a description follow from the tensors; the form itself has the usual strides then.
     pub(super) any_strides: Option<AnyStrides>,
-}
-
-/// How the tensors of a form are read.
-pub(super) enum Rule {
-    Described(Box<Description<'static>>),
-    Boxes,
-    LabeledBoxes,
 }
 
 /// A text whose strides follow from the tensors.
@@ -41,13 +35,17 @@ pub(super) struct AnyStrides {
 }
 
 impl Form {
-    pub(super) fn new(roles: Vec<Role<'static>>, rule: Rule) -> Self {
-        Self { roles, rule, channels_last: None, any_strides: None }
+    pub(super) fn new(
+        roles: Vec<Role<'static>>,
+        description: Option<Description<'static>>,
+    ) -> Self {
+        let description = description.map(Box::new);
+        Self { roles, description, channels_last: None, any_strides: None }
     }
 
     /// The form of a description, with the channels first where their order is open.
     fn described(description: &Description<'static>) -> Self {
-        let form = |it: Description<'static>| Self::new(it.roles(), Rule::Described(Box::new(it)));
+        let form = |it: Description<'static>| Self::new(it.roles(), Some(it));
         let [first, last] = [false, true].map(|is_last| description.with_order(is_last));
         let channels_last = (!last.has_shapes_of(&first)).then(|| Box::new(form(last)));
         Self { channels_last, ..form(first) }
@@ -81,10 +79,10 @@ impl Form {
         tensors: &[&TensorView<'_>],
         options: Options,
     ) -> Result<Layout, LayoutError> {
-        match &self.rule {
-            Rule::Described(description) => description.layout(tensors, options),
-            Rule::Boxes => boxes::layout(tensors, options),
-            Rule::LabeledBoxes => boxes::labeled_layout(tensors, options),
+        match &self.description {
+            Some(description) => description.layout(tensors, options),
+            None if tensors.len() > 2 => boxes::labeled_layout(tensors, options),
+            None => boxes::layout(tensors, options),
         }
     }
 
@@ -98,10 +96,8 @@ impl Form {
         tensors: &[&TensorView<'_>],
         options: Options,
     ) -> Result<(), LayoutError> {
-        match &self.rule {
-            Rule::Described(description) => description.fit(tensors, options).map(drop),
-            Rule::Boxes | Rule::LabeledBoxes => Ok(()),
-        }
+        let description = self.description.as_ref();
+        description.map_or(Ok(()), |description| description.fit(tensors, options).map(drop))
     }
 
     /// Finds the tensor of the next role if no tensor has one of its ids or names. `assigned` are the indices of the
@@ -112,12 +108,9 @@ impl Form {
         assigned: &[usize],
         options: Options,
     ) -> Option<usize> {
-        match (&self.rule, assigned) {
-            (Rule::LabeledBoxes, &[boxes, scores]) => {
-                boxes::remaining_labels(tensors, [boxes, scores], options)
-            }
-            _ => None,
-        }
+        let &[boxes, scores] = assigned else { return None };
+        let is_of_boxes = self.description.is_none();
+        is_of_boxes.then(|| boxes::remaining_labels(tensors, [boxes, scores], options)).flatten()
     }
 }
 

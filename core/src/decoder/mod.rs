@@ -32,7 +32,7 @@ pub use description::DescriptionError;
 pub use families::texts;
 pub use families::{Family, decoders, from_text};
 pub use form::Form;
-use form::{MAX_FORMS, Rule};
+use form::MAX_FORMS;
 pub use groups::{GroupTensor, TensorGroup, tensor_groups};
 pub use layout::{
     BoxFormat, Channels, Coordinates, Field, Layout, LayoutError, LayoutProblem, PlainLayout,
@@ -77,7 +77,7 @@ impl Decoder {
 
     /// True if it obeys [`Options::box_format`].
     pub(crate) fn has_box_format(&self) -> bool {
-        self.forms.iter().all(|form| !matches!(form.rule, Rule::Described(_)))
+        self.forms.iter().all(|form| form.description.is_none())
     }
 
     /// The forms for these tensors, where levels follow from them.
