@@ -26,6 +26,7 @@ pub(super) struct Entry<'a> {
     pub line: usize,
     pub key: &'a str,
     pub value: &'a str,
+    is_taken: bool,
 }
 
 impl Entry<'_> {
@@ -41,7 +42,6 @@ pub(super) struct Keys<'a> {
     pub kind: &'a str,
     pub name: &'a str,
     pub entries: Vec<Entry<'a>>,
-    taken: Vec<Entry<'a>>,
 }
 
 /// The sections of a text.
@@ -93,7 +93,8 @@ impl<'a> Sections<'a> {
                 let (key, value) = line.split_once('=').ok_or_else(|| {
                     DescriptionError::expected(number, "line", "KEY = VALUE or [SECTION]", line)
                 })?;
-                let entry = Entry { line: number, key: key.trim(), value: value.trim() };
+                let (key, value) = (key.trim(), value.trim());
+                let entry = Entry { line: number, key, value, is_taken: false };
                 let entries = &mut sections.last_mut().expect("there is the first one").entries;
                 if entry.value.is_empty() {
                     return Err(entry.error("a value"));
@@ -160,18 +161,18 @@ pub(super) fn take_section<'a>(
 
 impl<'a> Keys<'a> {
     pub fn new(line: usize, kind: &'a str, name: &'a str) -> Self {
-        Self { line, kind, name, entries: Vec::new(), taken: Vec::new() }
+        Self { line, kind, name, entries: Vec::new() }
     }
 
     pub fn take(&mut self, key: &str) -> Option<Entry<'a>> {
-        let index = self.entries.iter().position(|entry| entry.key == key)?;
-        self.taken.push(self.entries.swap_remove(index));
-        self.taken.last().copied()
+        let entry = self.entries.iter_mut().find(|entry| entry.key == key && !entry.is_taken)?;
+        entry.is_taken = true;
+        Some(*entry)
     }
 
     /// The entry of a key, taken or not, which stays.
     pub fn peek(&self, key: &str) -> Option<Entry<'a>> {
-        self.entries.iter().chain(&self.taken).find(|entry| entry.key == key).copied()
+        self.entries.iter().find(|entry| entry.key == key).copied()
     }
 
     /// Checks that a key, taken or not, is not set if it `is_wrong`.
@@ -253,13 +254,9 @@ impl<'a> Keys<'a> {
 
     /// Checks that no key is left.
     pub fn finish(&self, known: &str) -> Parsed<()> {
-        match self.entries.iter().min_by_key(|entry| entry.line) {
-            None => Ok(()),
-            Some(entry) => {
-                let what = format!("key of {}", self.title());
-                let (line, key) = (entry.line, Quoted(entry.key));
-                Err(DescriptionError::new(line, format!("{what}: expected {known}, got \"{key}\"")))
-            }
-        }
+        let Some(entry) = self.entries.iter().find(|entry| !entry.is_taken) else { return Ok(()) };
+        let (title, key) = (self.title(), Quoted(entry.key));
+        let text = format!("key of {title}: expected {known}, got \"{key}\"");
+        Err(DescriptionError::new(entry.line, text))
     }
 }
