@@ -247,24 +247,18 @@ impl Pattern {
     /// the first ones before others: `[1,6400,1]` is 6400 rows of one number.
     pub fn fit(&self, dimensions: &[usize], known: Known) -> Option<Placed> {
         let mut positions = ArrayVec::new();
-        let search = Search { dimensions, known };
         let excess = dimensions.len().checked_sub(self.axes.len())?;
         let leading = dimensions.iter().take(excess).take_while(|&&dimension| dimension == 1);
         let from = leading.count();
-        search.place(&self.axes, from, &mut positions).then(|| self.placed(dimensions, &positions))
+        known
+            .place(&self.axes, dimensions, from, &mut positions)
+            .then(|| self.placed(dimensions, &positions))
     }
 
     fn placed(&self, dimensions: &[usize], positions: &[usize]) -> Placed {
-        let mut placed = Placed {
-            anchors: 1,
-            numbers: 1,
-            classes: None,
-            open: None,
-            prototypes: None,
-            anchor_stride: 1,
-            component_stride: 1,
-            elements: product(dimensions),
-        };
+        let strides = Placed { anchor_stride: 1, component_stride: 1, ..Placed::default() };
+        let elements = product(dimensions);
+        let mut placed = Placed { anchors: 1, numbers: 1, elements, ..strides };
         for (axis, &position) in self.axes.iter().zip(positions) {
             let stride = product(&dimensions[position + 1..]);
             match axis {
@@ -348,16 +342,16 @@ pub(super) struct OpenNumber {
     pub number: usize,
 }
 
-/// The search for the dimension of each axis.
-struct Search<'d> {
-    dimensions: &'d [usize],
-    known: Known,
-}
-
-impl Search<'_> {
+impl Known {
     /// Finds a dimension for each of `axes` among those from `at` on. A tensor has at most 8 dimensions.
-    fn place(&self, axes: &[Axis], at: usize, positions: &mut ArrayVec<usize, MAX_AXES>) -> bool {
-        let rest = &self.dimensions[at..];
+    fn place(
+        self,
+        axes: &[Axis],
+        dimensions: &[usize],
+        at: usize,
+        positions: &mut ArrayVec<usize, MAX_AXES>,
+    ) -> bool {
+        let rest = &dimensions[at..];
         let Some((&axis, later)) = axes.split_first() else {
             return rest.iter().all(|&dimension| dimension == 1);
         };
@@ -366,17 +360,17 @@ impl Search<'_> {
         }
         if self.is(axis, rest[0]) {
             positions.push(at);
-            if self.place(later, at + 1, positions) {
+            if self.place(later, dimensions, at + 1, positions) {
                 return true;
             }
             positions.pop();
         }
-        rest[0] == 1 && self.place(axes, at + 1, positions)
+        rest[0] == 1 && self.place(axes, dimensions, at + 1, positions)
     }
 
-    fn is(&self, axis: Axis, dimension: usize) -> bool {
+    fn is(self, axis: Axis, dimension: usize) -> bool {
         let is = |known: Option<usize>| known.is_none_or(|known| known == dimension);
-        let Known { anchors, per_cell, cells, classes } = self.known;
+        let Known { anchors, per_cell, cells, classes } = self;
         match axis {
             Axis::Anchors => is(anchors),
             Axis::PerCell => is(per_cell),
