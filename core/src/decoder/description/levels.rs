@@ -15,9 +15,8 @@ use crate::tensor::TensorView;
 /// All strides that a level can have.
 pub(in crate::decoder) const STRIDES: [u32; 6] = [4, 8, 16, 32, 64, 128];
 
-/// The strides of most models, and their positions among all.
-pub(super) const USUAL_STRIDES: [u32; 3] = [8, 16, 32];
-const USUAL: std::ops::Range<usize> = 1..4;
+/// The positions of the strides of most models: 8, 16 and 32.
+pub(super) const USUAL: std::ops::Range<usize> = 1..4;
 
 /// The strides of the levels of a model, in ascending order.
 pub(in crate::decoder) type Strides = ArrayVec<u32, { STRIDES.len() }>;
@@ -86,7 +85,7 @@ impl Description<'_> {
             }
             None => {}
         }
-        add(USUAL_STRIDES.into_iter().collect());
+        add(STRIDES[USUAL].iter().copied().collect());
         possible
     }
 

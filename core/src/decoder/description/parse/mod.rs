@@ -15,7 +15,7 @@ mod tensors;
 pub(super) use self::coverage::Columns;
 use self::fields::Fields;
 use super::error::Quoted;
-use super::levels::USUAL_STRIDES;
+use super::levels::{STRIDES, USUAL};
 use super::sections::{Keys, Parsed, Sections, all_sections, take_section};
 use super::shape::{Open, Pattern};
 use super::{AnchorRule, BoxFields, Description, DescriptionError, Levels, TensorRule};
@@ -38,7 +38,7 @@ impl<'a> Description<'a> {
     /// # Errors
     /// If the text is longer than [`MAX_LENGTH`](super::MAX_LENGTH), or is not in the [format](super).
     pub fn parse(text: &'a str) -> Parsed<Self> {
-        Self::with_strides(text, &USUAL_STRIDES)
+        Self::with_strides(text, &STRIDES[USUAL])
     }
 
     /// The description in `text`, where `strides = any` are these, in ascending order.
