@@ -48,7 +48,10 @@ impl BoxReading {
 
     /// Takes the choice for tensors of other shapes. Returns false if its layout has other parameters.
     pub(super) fn adapt(&mut self, mut choice: Choice) -> bool {
-        if !self.choice.layout.has_same_params(&choice.layout) {
+        let facts = |Layout { decoder, classes, normalized, .. }: &Layout| {
+            (*decoder, *classes, *normalized)
+        };
+        if facts(&self.choice.layout) != facts(&choice.layout) {
             return false;
         }
         self.details = Details::prepare(&mut choice.layout, self.params.masks);
@@ -97,7 +100,12 @@ impl BoxReading {
     pub fn prepare_images(&mut self, images: usize, tensors: &[TensorView<'_>]) {
         let layout = &self.choice.layout;
         let prepared = self.separate_images.get_or_insert_with(|| layout.clone());
-        prepared.set_separate_images(images, tensors);
+        prepared.images = images;
+        prepared.for_each_field(|field| {
+            let elements = tensors.get(field.tensor).and_then(|tensor| tensor.shape.elements());
+            // A field without a tensor is an error of the engine.
+            field.image_stride = elements.unwrap_or(0) / images.max(1);
+        });
     }
 
     /// The layout of the tensors that the reading was made for, or of the separate images that were prepared last.

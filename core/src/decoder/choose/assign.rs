@@ -266,7 +266,9 @@ fn layout_of(
     assignment: &[usize],
     options: Options,
 ) -> Result<Layout, LayoutError> {
-    let layout = form.layout(&chosen(tensors, assignment), options)?.with_tensors(assignment);
+    let mut layout = form.layout(&chosen(tensors, assignment), options)?;
+    // So far, the tensor of a field is that of a role.
+    layout.for_each_field(|field| field.tensor = assignment[field.tensor]);
     let tensor = &tensors[layout.groups[0].scores.tensor];
     if layout.score.activation == Activation::Softmax && layout.score.columns() == 1 {
         return Err(single_softmax(tensor, decoder.name()));

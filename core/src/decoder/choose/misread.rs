@@ -134,7 +134,7 @@ const MANY_NUMBERS: usize = 50;
 /// anchors or cells.
 pub fn misread_corners(tensors: &[TensorView<'_>], choice: &Choice) -> Option<(usize, usize)> {
     let layout = &choice.layout;
-    let has_box = |group: &Group| group.box_components(&layout.boxes) >= 4;
+    let has_box = |group: &Group| layout.boxes.field_components(group.sizes.is_some()) >= 4;
     if layout.boxes.format != BoxFormat::Center || !layout.groups.iter().all(has_box) {
         return None;
     }
@@ -177,7 +177,7 @@ pub fn are_probabilities(tensors: &[TensorView<'_>], choice: &Choice) -> bool {
 /// Compares the numbers of the first image with what `choice` takes them for.
 pub(super) fn contradiction(tensors: &[TensorView<'_>], choice: &Choice) -> Contradiction {
     let layout = &choice.layout;
-    let has_box = |group: &Group| group.box_components(&layout.boxes) >= 4;
+    let has_box = |group: &Group| layout.boxes.field_components(group.sizes.is_some()) >= 4;
     match layout.groups.iter().all(has_box).then(|| boxes_and_wrong(tensors, choice)) {
         Some(Ok((boxes, wrong))) if !boxes.is_empty() => compare(layout, &boxes, wrong),
         _ => Contradiction::None,

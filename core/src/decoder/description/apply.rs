@@ -144,7 +144,7 @@ impl Description<'static> {
             };
             groups.push(Group {
                 anchors,
-                boxes: field(boxes, self.boxes.components())?,
+                boxes: field(boxes, self.boxes.rule.field_components(self.boxes.sizes.is_some()))?,
                 sizes: self.boxes.sizes.map(|sizes| field(sizes, 2)).transpose()?,
                 angle: optional(self.boxes.angle)?,
                 scores: field(self.score.scores, score.components)?,

@@ -165,13 +165,6 @@ struct BoxFields {
     normalized: bool,
 }
 
-impl BoxFields {
-    /// The numbers in the field of the box.
-    fn components(&self) -> usize {
-        if self.sizes.is_some() { 2 } else { self.rule.components() }
-    }
-}
-
 /// A section `column`.
 #[derive(Clone, Debug)]
 struct ColumnRule<'a> {
@@ -220,10 +213,15 @@ impl<'a> Description<'a> {
 
     /// The tensors, for messages, such as `boxes [1,N,4] and scores [1,N,C]`.
     pub fn expects(&self) -> String {
-        if let Some(text) = self.about.and_then(|about| self.with_shapes(about)) {
+        let with_shapes = |text: String, tensor: &TensorRule<'_>| {
+            text.replace(&format!("{{{}}}", tensor.name), &tensor.shapes_text())
+        };
+        let about = self.about.map(|about| self.tensors.iter().fold(about.to_owned(), with_shapes));
+        if let Some(text) = about.filter(|text| Some(&**text) != self.about) {
             return text;
         }
-        let tensors: Vec<String> = self.tensors.iter().map(TensorRule::expects).collect();
+        let expects = |tensor: &TensorRule<'_>| format!("{} {}", tensor.name, tensor.shapes_text());
+        let tensors: Vec<String> = self.tensors.iter().map(expects).collect();
         let tensors = match tensors.split_last() {
             Some((last, [_, ..])) => {
                 format!("{} and {last}", tensors[..tensors.len() - 1].join(", "))
@@ -237,25 +235,11 @@ impl<'a> Description<'a> {
     }
 }
 
-impl Description<'_> {
-    /// `about` with the shapes of tensors instead of their names in braces; `None` if there are no such names.
-    fn with_shapes(&self, about: &str) -> Option<String> {
-        let replaced = self.tensors.iter().fold(about.to_owned(), |text, tensor| {
-            text.replace(&format!("{{{}}}", tensor.name), &tensor.shapes_text())
-        });
-        (replaced != about).then_some(replaced)
-    }
-}
-
 impl TensorRule<'_> {
     /// Returns true if the shapes leave a number of an anchor open other than the number of classes.
     fn has_open_number(&self) -> bool {
         let is_open = |shape: &Pattern| shape.numbers().open.is_some() && !shape.is_images();
         self.shapes.iter().any(is_open)
-    }
-
-    fn expects(&self) -> String {
-        format!("{} {}", self.name, self.shapes_text())
     }
 
     /// The dimensions that are constants, equal in all shapes.

@@ -116,6 +116,11 @@ impl BoxRule {
     pub fn components(&self) -> usize {
         self.format.components().saturating_mul(self.bins)
     }
+
+    /// The numbers of a box in the field of boxes: without its sizes if these have another field.
+    pub(crate) fn field_components(&self, has_sizes: bool) -> usize {
+        if has_sizes { 2 } else { self.components() }
+    }
 }
 
 /// The greatest number of anchors per grid cell with listed sizes.

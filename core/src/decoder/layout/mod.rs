@@ -37,7 +37,6 @@ pub use plain::PlainLayout;
 pub use score_rule::{Activation, Background, Combination, ScoreRule};
 
 use super::MAX_INPUTS;
-use crate::tensor::TensorView;
 
 /// The greatest number of groups of a layout.
 pub const MAX_GROUPS: usize = 8;
@@ -200,12 +199,6 @@ impl Layout {
         self.groups.iter().all(is_row)
     }
 
-    /// Returns true if parameters and labels of one layout also fit the other.
-    pub fn has_same_params(&self, other: &Self) -> bool {
-        (self.decoder, self.classes, self.normalized)
-            == (other.decoder, other.classes, other.normalized)
-    }
-
     /// The fields, with the name and the number of components of each, and the number of anchors that have them.
     pub(crate) fn fields(&self) -> impl Iterator<Item = NamedField<'_>> {
         let named =
@@ -227,7 +220,7 @@ impl Layout {
         let field = move |name, field, components| NamedField { name, field, components, anchors };
         let columns = group.columns.iter().zip(&self.columns);
         [
-            Some(field("boxes", &group.boxes, group.box_components(&self.boxes))),
+            Some(field("boxes", &group.boxes, self.boxes.field_components(group.sizes.is_some()))),
             group.sizes.as_ref().map(|sizes| field("sizes", sizes, 2)),
             Some(field("scores", &group.scores, self.score.columns())),
             group.angle.as_ref().map(|angle| field("angle", angle, 1)),
@@ -253,25 +246,8 @@ impl Layout {
         tensors
     }
 
-    /// Replaces the number of the role in each field by the index of the tensor for that role.
-    pub(super) fn with_tensors(mut self, tensors: &[usize]) -> Self {
-        self.for_each_field(|field| field.tensor = tensors[field.tensor]);
-        self
-    }
-
-    /// Turns one image's layout into one for the images of `tensors`, which are in separate allocations, each as the layout
-    /// has it. Does not allocate.
-    pub fn set_separate_images(&mut self, images: usize, tensors: &[TensorView<'_>]) {
-        self.images = images;
-        self.for_each_field(|field| {
-            let elements = tensors.get(field.tensor).and_then(|tensor| tensor.shape.elements());
-            // A field without a tensor is an error of the engine.
-            field.image_stride = elements.unwrap_or(0) / images.max(1);
-        });
-    }
-
     /// Calls `change` with each field.
-    fn for_each_field(&mut self, mut change: impl FnMut(&mut Field)) {
+    pub(crate) fn for_each_field(&mut self, mut change: impl FnMut(&mut Field)) {
         self.count.iter_mut().chain(&mut self.image).for_each(&mut change);
         self.pairs.iter_mut().for_each(|pairs| change(&mut pairs.field));
         self.prototypes.iter_mut().for_each(|prototypes| change(&mut prototypes.field));
@@ -286,13 +262,6 @@ impl Layout {
                 change(priors);
             }
         }
-    }
-}
-
-impl Group {
-    /// The numbers of a box in the field of boxes.
-    pub(crate) fn box_components(&self, rule: &BoxRule) -> usize {
-        if self.sizes.is_some() { 2 } else { rule.components() }
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) fn read(
     let sizes = fields.anchor_field(keys, "sizes", |_| Count::constant(2))?;
     let has_other = !is_center || rule.bins > 1 || angle.is_some();
     keys.refuse("sizes", has_other, "format = center without bins and angle")?;
-    let components = if sizes.is_some() { 2 } else { rule.components() };
+    let components = rule.field_components(sizes.is_some());
     let field = fields.anchor_field(keys, "box", |_| Count::constant(components))?;
     let field = field.ok_or_else(|| keys.missing("box"))?;
     keys.finish("box, sizes, format, axes, transform, bins, variances, unit, angle, angle-factor")?;
