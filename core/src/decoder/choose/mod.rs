@@ -99,21 +99,14 @@ pub fn choose(
     wanted: Option<&'static Decoder>,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
-    match &wanted {
-        Some(decoder) => {
-            if let Some(choice) = by_id(tensors, decoder, options)? {
-                return Ok(choice);
-            }
-            by_decoder(tensors, decoder, options)
+    for decoder in wanted.as_ref().map_or(decoders(), std::slice::from_ref) {
+        if let Some(choice) = by_id(tensors, decoder, options)? {
+            return Ok(choice);
         }
-        None => {
-            for &decoder in decoders() {
-                if let Some(choice) = by_id(tensors, decoder, options)? {
-                    return Ok(choice);
-                }
-            }
-            by_shape(tensors, options)
-        }
+    }
+    match wanted {
+        Some(decoder) => by_decoder(tensors, decoder, options),
+        None => by_shape(tensors, options),
     }
 }
 
@@ -223,7 +216,7 @@ fn by_decoder(
         return Err(ChoiceError::NoBoxes { tensors: list(tensors) });
     }
     let misnamed = misnamed.into_iter().next();
-    Err(misnamed.map_or_else(|| no_fit(tensors, Some(decoder), errors), ChoiceError::from))
+    Err(misnamed.map_or_else(|| no_fit(tensors, Some(decoder), &errors), ChoiceError::from))
 }
 
 /// Chooses the only unambiguous decoder for the tensors with unknown ids.
@@ -245,9 +238,7 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
             readings.add(tensors, (decoder, form), among, any_number);
         }
     }
-    let fits = std::mem::take(&mut readings.fits);
-    let errors = std::mem::take(&mut readings.errors);
-
+    let Readings { fits, errors, .. } = &readings;
     let pair = fits.iter().any(|fit| fit.layout.tensors().len() > 1);
     let is_unambiguous =
         |it: &&Choice| !pair && it.decoder.is_unambiguous(&it.layout, options.known_classes());

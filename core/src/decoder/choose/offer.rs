@@ -206,13 +206,12 @@ impl fmt::Display for Offer {
             Some(classes) => write!(f, " with {classes} classes")?,
             None => {}
         }
-        match self.with {
-            Some(With::ModelSize) => write!(f, " (set {} too)", Setting::ModelSize),
-            Some(With::KeypointShape) => write!(f, " (set {} too)", Setting::KeypointShape),
-            Some(With::NumClasses(classes)) => {
-                write!(f, " (set {} too)", Setting::NumClasses.to(classes))
-            }
-            None => Ok(()),
-        }
+        let setting = match self.with {
+            Some(With::ModelSize) => Setting::ModelSize.to_string(),
+            Some(With::KeypointShape) => Setting::KeypointShape.to_string(),
+            Some(With::NumClasses(classes)) => Setting::NumClasses.to(classes),
+            None => return Ok(()),
+        };
+        write!(f, " (set {setting} too)")
     }
 }

@@ -32,7 +32,7 @@ fn list_within(tensors: &[TensorView<'_>], most: usize) -> String {
 pub(super) fn no_fit(
     tensors: &[TensorView<'_>],
     wanted: Option<&'static Decoder>,
-    errors: Vec<LayoutError>,
+    errors: &[LayoutError],
 ) -> ChoiceError {
     // An error with a specificity, or the only error, is more specific than the list of all tensors.
     let specificity = |error: &&LayoutError| match wanted {
