@@ -108,25 +108,20 @@ impl fmt::Display for ReadBoxes {
         let (decoder, format) = (Setting::Decoder, Setting::BoxFormat);
         if self.normalized {
             let pixels = Setting::Coordinates.to("pixels");
-            write!(
+            return write!(
                 f,
                 "coordinates are read as normalized: set {pixels} if they are pixels, or correct {decoder} or {format}"
-            )?;
-        } else {
-            f.write_str("coordinates are read as pixels")?;
-            if let Some([width, height]) = self.model {
-                write!(f, " of an input of {width}x{height}")?;
-            }
-            f.write_str(": ")?;
-            if !self.is_unit_set {
-                write!(
-                    f,
-                    "set {} if they are from 0 to 1, or ",
-                    Setting::Coordinates.to("normalized")
-                )?;
-            }
-            write!(f, "correct {decoder}, {format}, or {}", Setting::Place)?;
+            );
         }
-        Ok(())
+        f.write_str("coordinates are read as pixels")?;
+        if let Some([width, height]) = self.model {
+            write!(f, " of an input of {width}x{height}")?;
+        }
+        f.write_str(": ")?;
+        if !self.is_unit_set {
+            let normalized = Setting::Coordinates.to("normalized");
+            write!(f, "set {normalized} if they are from 0 to 1, or ")?;
+        }
+        write!(f, "correct {decoder}, {format}, or {}", Setting::Place)
     }
 }
