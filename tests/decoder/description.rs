@@ -46,7 +46,7 @@ fn a_description_is_read_with_comments_spaces_and_carriage_returns() {
         TEXT.replace(" = ", "="),
     ] {
         let description = Description::parse(&text).unwrap();
-        assert_eq!(description.name(), "yolox-raw");
+        assert_eq!(description.name, "yolox-raw");
         assert_eq!(description.expects(), "output [1,N,5+C]");
     }
 }

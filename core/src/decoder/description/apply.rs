@@ -112,7 +112,14 @@ impl Description<'static> {
             prototypes = Some(images.prototypes(input, column));
         }
 
-        let normalized = self.is_normalized(tensors[self.input(self.boxes.field, 0)], options);
+        let normalized = match self.anchors.levels {
+            Levels::None => {
+                let tensor = tensors[self.input(self.boxes.field, 0)];
+                options.coordinates.normalized(self.boxes.normalized, tensor)
+            }
+            // Boxes have the unit of the grid.
+            _ => self.boxes.normalized,
+        };
         let columns: Vec<Column> =
             self.columns.iter().map(|column| column.column(fitted.open, normalized)).collect();
         let rule = &self.anchors;
@@ -273,11 +280,6 @@ impl Description<'static> {
         })
     }
 
-    /// The number of scores that belong to no class, whatever the number of classes.
-    pub(super) fn background_columns(&self, options: Options) -> usize {
-        options.background.or(self.score.background).map_or(0, Background::columns)
-    }
-
     /// Which score is the background's.
     fn background(&self, fitted: &Fitted, options: Options) -> Background {
         options.background.or(self.score.background).unwrap_or_else(|| {
@@ -290,13 +292,6 @@ impl Description<'static> {
                 false => Background::None,
             }
         })
-    }
-
-    fn is_normalized(&self, tensor: &TensorView<'_>, options: Options) -> bool {
-        // With a grid, boxes have the grid's unit.
-        let has_grid = self.anchors.levels != Levels::None;
-        let normalized = self.boxes.normalized;
-        if has_grid { normalized } else { options.coordinates.normalized(normalized, tensor) }
     }
 }
 

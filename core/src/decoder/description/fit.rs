@@ -13,7 +13,7 @@ use super::prototypes::PrototypeImages;
 use super::shape::{Known, OpenNumber, Pattern, Placed};
 use super::{Description, FewerAnchors, FieldRule, Levels, TensorRule};
 use crate::decoder::check::{check_element_type, check_num_classes, other_images, wrong_batch};
-use crate::decoder::layout::{LayoutError, LayoutProblem, MAX_GROUPS};
+use crate::decoder::layout::{Background, LayoutError, LayoutProblem, MAX_GROUPS};
 use crate::decoder::{MAX_INPUTS, Options};
 use crate::tensor::TensorView;
 use crate::wording::Setting::ModelSize;
@@ -42,7 +42,8 @@ impl Description<'static> {
         options: Options,
     ) -> Result<Fitted, LayoutError> {
         // From here on, the background counts as a class, as in the shapes.
-        let background = self.background_columns(options);
+        let background = options.background.or(self.score.background);
+        let background = background.map_or(0, Background::columns);
         let with_background = |classes: usize| match classes {
             0 => 0,
             classes => classes.saturating_add(background),

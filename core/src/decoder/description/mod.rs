@@ -38,7 +38,8 @@ use super::{MAX_INPUTS, Role, Scores};
 /// A layout in words of a text: everything but the dimensions that the shapes of tensors leave open.
 #[derive(Clone, Debug)]
 pub struct Description<'a> {
-    name: &'a str,
+    /// The name in messages.
+    pub name: &'a str,
     /// The expected shapes, for errors.
     pub(super) expected: &'a str,
     about: Option<&'a str>,
@@ -181,11 +182,6 @@ struct ColumnRule<'a> {
 }
 
 impl<'a> Description<'a> {
-    /// The name in messages.
-    pub fn name(&self) -> &'a str {
-        self.name
-    }
-
     /// Returns true if a shape leaves a number open other than the number of classes.
     fn has_open_number(&self) -> bool {
         self.tensors.iter().any(TensorRule::has_open_number)

@@ -44,7 +44,7 @@ pub(super) fn decoder(texts: &[&'static str], family: Family) -> Result<Decoder,
     expects.dedup();
     let expects: &'static str = expects.join(", or ").leak();
     let first = &descriptions[0];
-    let (name, scores, label) = (first.name(), first.values, first.label);
+    let (name, scores, label) = (first.name, first.values, first.label);
     let forms = texts.iter().zip(descriptions);
     let forms =
         forms.map(|(text, it)| Form::of_text(text, it, expects)).collect::<Result<_, _>>()?;

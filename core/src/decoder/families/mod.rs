@@ -166,9 +166,7 @@ mod tests {
             let names: Vec<&str> = texts
                 .iter()
                 .map(|text| {
-                    Description::parse(text)
-                        .unwrap_or_else(|error| panic!("{error}\n{text}"))
-                        .name()
+                    Description::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}")).name
                 })
                 .collect();
             assert!(names.iter().all(|name| *name == names[0]), "{names:?}");

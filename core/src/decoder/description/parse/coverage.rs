@@ -36,9 +36,13 @@ impl Columns {
     }
 }
 
+/// The value of `ignored` with which no column is read.
+pub(super) const ALL: &str = "all";
+
 /// The value of `ignored`: columns that no field reads.
 pub(super) fn ignored(keys: &mut Keys<'_>, shapes: &[Pattern]) -> Parsed<Vec<Columns>> {
-    let Some(entry) = keys.take("ignored") else { return Ok(Vec::new()) };
+    let entry = keys.take("ignored").filter(|entry| entry.value != ALL);
+    let Some(entry) = entry else { return Ok(Vec::new()) };
     let error = || {
         entry.error(
             "columns such as 4 or C, each with their number if that is not 1, separated by commas, within the shape",

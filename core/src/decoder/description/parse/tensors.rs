@@ -65,7 +65,7 @@ fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<TensorRule<'a>> {
         return Err(DescriptionError::new(keys.line, reason));
     }
     let is_exact = keys.is_yes("exact")?;
-    let is_ignored = keys.peek("ignored").is_some_and(|entry| entry.value == "all");
+    let is_ignored = keys.peek("ignored").is_some_and(|entry| entry.value == coverage::ALL);
     let fewer_anchors = keys.word(
         "fewer-anchors",
         FewerAnchors::Yes,
@@ -106,12 +106,7 @@ fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<TensorRule<'a>> {
             of_level.index = Some(index as usize);
         }
     }
-    let ignored = if is_ignored {
-        keys.take("ignored");
-        Vec::new()
-    } else {
-        coverage::ignored(&mut keys, &shapes)?
-    };
+    let ignored = coverage::ignored(&mut keys, &shapes)?;
     keys.finish("ids, names, shape, index, per-level, exact, fewer-anchors, ignored")?;
     let line = keys.line;
     Ok(TensorRule {
