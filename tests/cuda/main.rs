@@ -3,8 +3,6 @@
 //! `NMSFILTER_TEST_BACKEND=cuda` on a machine with a GPU, or with the emulated driver of
 //! `kernels/emulate`.
 
-#[path = "../support/input_spec.rs"]
-mod input_spec;
 #[path = "../support/mod.rs"]
 mod support;
 

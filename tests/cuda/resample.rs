@@ -18,7 +18,6 @@ use nmsfilter_core::device::RESAMPLE;
 use nmsfilter_core::geometry::FrameRegion;
 use nmsfilter_core::tensor::ElementType;
 
-use crate::input_spec::input_spec;
 use crate::support::emulated::Emulated;
 use crate::support::engines;
 use crate::support::pipeline;
@@ -59,7 +58,7 @@ pub fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, Input
         order: if random.bool() { ChannelOrder::Rgb } else { ChannelOrder::Bgr },
         ranges: [[-1.0, 1.0], [0.0, 255.0], [0.0, 1.0]],
         mean: [0.5, 0.25, 0.125],
-        ..input_spec(model, element)
+        ..InputSpec::with_size(model, element)
     };
     let letterbox = Letterbox::ALL[random.usize(..3)];
     (gst::Buffer::from_mut_slice(bytes), info, input, letterbox)
@@ -90,7 +89,7 @@ pub fn gpu_stream() -> Arc<Stream> {
 /// Returns a resampler for NV12 frames of 64x48 pixels, with their description.
 fn of_nv12() -> (VideoInfo, Resampler) {
     let info = VideoInfo::builder(VideoFormat::Nv12, 64, 48).build().unwrap();
-    let input = input_spec([32, 32], ElementType::F32);
+    let input = InputSpec::with_size([32, 32], ElementType::F32);
     let resampler = Resampler::new(&info, &input).unwrap();
     (info, resampler)
 }

@@ -8,8 +8,6 @@
 //!
 //! The variable `NMSFILTER_TEST_FRAMES` sets the number of frames.
 
-#[path = "../support/input_spec.rs"]
-mod input_spec;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -29,7 +27,6 @@ use gstonnxruntime::inference::picture::{
 use nmsfilter_core::geometry::{FrameRegion, Letterbox};
 use nmsfilter_core::tensor::ElementType;
 
-use input_spec::input_spec;
 use random_frame::RandomFrame;
 
 /// Returns the number of frames. The default covers all formats with most changes, in a few
@@ -75,7 +72,7 @@ struct Reader {
 
 impl Reader {
     fn new() -> Self {
-        let input = input_spec([24, 24], ElementType::F32);
+        let input = InputSpec::with_size([24, 24], ElementType::F32);
         let table = Table::new(&input);
         let tensor = vec![0.0; input.bytes() / 4];
         Self { input, table, rows: Rows::default(), tensor }

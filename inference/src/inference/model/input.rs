@@ -143,7 +143,6 @@ impl InputSpec {
     }
 
     /// An input of RGB in planes, from 0 to 1.
-    #[cfg(test)]
     pub fn with_size(size: [u32; 2], element: ElementType) -> Self {
         Self {
             name: "images".to_owned(),
