@@ -212,16 +212,16 @@ impl<'a> Image<'a> {
         };
         for (anchor, pair) in pairs.into_iter().filter(|&(anchor, _)| anchor < valid) {
             match self.decode_anchor(anchor, pair) {
-                Verdict::Candidate(candidate) => candidates.push(candidate),
-                Verdict::Rejected => rejected += 1,
-                Verdict::Dropped => {}
+                Ok(candidate) => candidates.push(candidate),
+                Err(Unfit::Rejected) => rejected += 1,
+                Err(Unfit::Dropped) => {}
             }
         }
         rejected
     }
 
     /// Applies the rules to an anchor, or to the pair of the anchor and the class of score `pair`.
-    fn decode_anchor(&self, anchor: usize, pair: Option<usize>) -> Verdict {
+    fn decode_anchor(&self, anchor: usize, pair: Option<usize>) -> Result<Candidate, Unfit> {
         let Job { layout, params, .. } = self.job;
         let index = self.first_anchor + anchor;
         let ((group, anchor), rule) = (self.locate(anchor), &layout.score);
@@ -236,13 +236,9 @@ impl<'a> Image<'a> {
         let mut objectness = None;
         if let Some(field) = group.objectness {
             let stored = number(&field, anchor, 0);
-            if !stored.is_finite() {
-                return Verdict::Rejected;
-            }
+            reject_if(!stored.is_finite())?;
             let value = formula::activated(rule.activation, stored);
-            if is_product && value < lowest {
-                return Verdict::Dropped;
-            }
+            drop_if(is_product && value < lowest)?;
             objectness = Some(value);
         }
 
@@ -259,34 +255,24 @@ impl<'a> Image<'a> {
                 component = c;
             }
         }
-        if rule.peaks && best == f32::NEG_INFINITY {
-            return Verdict::Dropped;
-        }
-        if !best.is_finite() {
-            return Verdict::Rejected;
-        }
+        drop_if(rule.peaks && best == f32::NEG_INFINITY)?;
+        reject_if(!best.is_finite())?;
         let scores = (0..rule.columns()).map(|c| number(&group.scores, anchor, c));
         let score = formula::score(rule, objectness, best, scores);
-        if !score.is_finite() {
-            return Verdict::Rejected;
-        }
-        if score < lowest {
-            return Verdict::Dropped;
-        }
+        reject_if(!score.is_finite())?;
+        drop_if(score < lowest)?;
         let class = match group.class {
             None => class_of(component),
             Some(field) => {
                 let class = number(&field, anchor, 0);
-                if class.trunc() != class || !(0.0..layout.classes as f32).contains(&class) {
-                    return Verdict::Rejected;
-                }
+                let is_in_range = (0.0..layout.classes as f32).contains(&class);
+                reject_if(class.trunc() != class || !is_in_range)?;
                 class as u32
             }
         };
         let threshold = params.thresholds.of(class);
-        if score < threshold || (is_product && objectness.is_some_and(|value| value < threshold)) {
-            return Verdict::Dropped;
-        }
+        drop_if(score < threshold)?;
+        drop_if(is_product && objectness.is_some_and(|value| value < threshold))?;
 
         let prior = Prior::of(layout, group, anchor, |field| {
             [0, 1, 2, 3].map(|c| number(field, anchor, c))
@@ -310,40 +296,25 @@ impl<'a> Image<'a> {
             Some(oriented) => {
                 let OrientedBox { center, size, angle } = oriented;
                 let is_finite = center.iter().chain(size).all(|number| number.is_finite());
-                if !is_finite || angle.is_nan() || angle.abs() > MAX_ANGLE {
-                    return Verdict::Rejected;
-                }
+                reject_if(!is_finite || angle.is_nan() || angle.abs() > MAX_ANGLE)?;
                 let Corners { x1, y1, x2, y2 } = oriented.bounds();
                 ([x1, y1, x2, y2], oriented.size)
             }
         };
-        if ![x1, y1, x2, y2].iter().all(|corner| corner.is_finite()) {
-            return Verdict::Rejected;
-        }
-        if width < 0.0 || height < 0.0 || width > MAX_BOX_SIDE || height > MAX_BOX_SIDE {
-            return Verdict::Rejected;
-        }
-        if width == 0.0 || height == 0.0 || x1 == x2 || y1 == y2 {
-            return Verdict::Dropped;
-        }
+        reject_if(![x1, y1, x2, y2].iter().all(|corner| corner.is_finite()))?;
+        reject_if(width < 0.0 || height < 0.0 || width > MAX_BOX_SIDE || height > MAX_BOX_SIDE)?;
+        drop_if(width == 0.0 || height == 0.0 || x1 == x2 || y1 == y2)?;
         let sizes = self.decode_place.sizes(params, class);
         let is_outside = |side: f32, axis: usize| side < sizes.min[axis] || side > sizes.max[axis];
-        if is_outside(width, 0) || is_outside(height, 1) {
-            return Verdict::Dropped;
-        }
-        if !visible.intersects([x1, y1, x2, y2]) {
-            return Verdict::Rejected;
-        }
-        let judged = match edges {
-            None => Some(score),
-            Some(edges) => edges.judge([x1, y1, x2, y2], score, threshold),
-        };
-        let Some(score) = judged else {
-            return Verdict::Dropped;
+        drop_if(is_outside(width, 0) || is_outside(height, 1))?;
+        reject_if(!visible.intersects([x1, y1, x2, y2]))?;
+        let score = match edges {
+            None => score,
+            Some(edges) => edges.judge([x1, y1, x2, y2], score, threshold).ok_or(Unfit::Dropped)?,
         };
         let detection = Detection { x1, y1, x2, y2, score, class, anchor: index as u32 };
         let rectangle = oriented.map(|oriented| Rectangle::new(&oriented));
-        Verdict::Candidate(Candidate { detection, rectangle })
+        Ok(Candidate { detection, rectangle })
     }
 }
 
@@ -377,10 +348,18 @@ struct Candidate {
     rectangle: Option<Rectangle>,
 }
 
-enum Verdict {
-    Candidate(Candidate),
+/// Why an anchor is no candidate.
+enum Unfit {
     Dropped,
     Rejected,
+}
+
+fn drop_if(is: bool) -> Result<(), Unfit> {
+    if is { Err(Unfit::Dropped) } else { Ok(()) }
+}
+
+fn reject_if(is: bool) -> Result<(), Unfit> {
+    if is { Err(Unfit::Rejected) } else { Ok(()) }
 }
 
 /// Higher scores first, then earlier anchors, then lower classes.
