@@ -174,7 +174,7 @@ impl FrameRegions {
         mask: Option<(Mask<'_>, [f32; 4])>,
         mapping: &Mapping,
     ) {
-        let points = detail.points();
+        let points = detail.points;
         let first = self.points.len();
         self.points.extend(points.iter().map(|point| {
             let [x, y] = mapping.frame_point([point.x, point.y]);
@@ -182,7 +182,7 @@ impl FrameRegions {
         }));
         self.frames.last_mut().expect("the frame of the region was added").details.end += 1;
         self.details.push(RegionDetail {
-            oriented: detail.oriented_box().map(|oriented| mapping.frame_oriented_box(&oriented)),
+            oriented: detail.oriented_box.map(|oriented| mapping.frame_oriented_box(&oriented)),
             points: first..self.points.len(),
             has_visibility: points.has_visibility(),
             mask: mask.map(|(mask, area)| {

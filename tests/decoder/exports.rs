@@ -42,7 +42,7 @@ fn decode(decoder: &str, tensors: &[TensorView<'_>], side: f32) -> Found {
     let (components, found) = (outcome.column_components().max(1), outcome.group(0));
     let unit = places[0].unit(&layout);
     let of_survivor = |(survivor, row): (&Detection, &[f32])| {
-        let points = details.of(&layout, unit, survivor, row).points();
+        let points = details.of(&layout, unit, survivor, row).points;
         points.iter().map(|point| [point.x, point.y]).collect()
     };
     let points = found.survivors.iter().zip(found.columns.chunks(components)).map(of_survivor);

@@ -161,8 +161,7 @@ fn survivors_have_the_expected_oriented_boxes() {
         let columns = image.columns.chunks_exact(components);
         for ((survivor, columns), row) in image.survivors.iter().zip(columns).zip(&expected) {
             let detail = details.of(&layout, case.places()[0].unit(&layout), survivor, columns);
-            let OrientedBox { center: [x, y], size: [w, h], angle } =
-                detail.oriented_box().unwrap();
+            let OrientedBox { center: [x, y], size: [w, h], angle } = detail.oriented_box.unwrap();
             let pairs = [x, y, w, h, angle].into_iter().zip(&row[7..12]);
             let is_near = |(found, expected): (f32, &f32)| (found - expected).abs() <= 1e-4;
             assert!(pairs.into_iter().all(is_near), "{name}: {survivor:?}, {row:?}");

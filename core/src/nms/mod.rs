@@ -170,7 +170,7 @@ impl DetailedOutcome<'_> {
     /// # Panics
     /// If there is no such image, or no such survivor.
     pub fn oriented_box(&self, image: usize, survivor: usize) -> Option<OrientedBox> {
-        let oriented = self.detail(image, survivor).oriented_box()?;
+        let oriented = self.detail(image, survivor).oriented_box?;
         let region = self.region(image, survivor);
         Some(region.map_or(oriented, |region| region.frame_oriented_box(&oriented)))
     }
@@ -181,7 +181,7 @@ impl DetailedOutcome<'_> {
     /// If there is no such image, or no such survivor.
     pub fn points_of(&self, image: usize, survivor: usize) -> impl Iterator<Item = Point> {
         let region = self.region(image, survivor);
-        let points = self.detail(image, survivor).points();
+        let points = self.detail(image, survivor).points;
         let moved = move |point: Point| match region {
             None => point,
             Some(region) => {

@@ -165,14 +165,14 @@ impl Evidence {
 
     /// Adds the details of a survivor.
     pub fn add_detail(&mut self, survivor: &Detection, detail: &Detail<'_>) {
-        if let Some(oriented) = detail.oriented_box() {
+        if let Some(oriented) = detail.oriented_box {
             self.greatest_angle = self.greatest_angle.max(oriented.angle.abs());
         }
         let is_near = |number: f32, low: f32, high: f32| {
             let margin = 0.25 * (high - low);
             number >= low - margin && number <= high + margin
         };
-        for Point { x, y, .. } in detail.points().iter() {
+        for Point { x, y, .. } in detail.points.iter() {
             self.points += 1;
             self.far += usize::from(
                 !is_near(x, survivor.x1, survivor.x2) || !is_near(y, survivor.y1, survivor.y2),

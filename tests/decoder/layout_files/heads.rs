@@ -91,7 +91,7 @@ fn suppressed(
     let decoded = group.survivors.iter().enumerate().map(|(index, detection)| {
         let columns = &group.columns[index * components..][..components];
         let detail = details.of(&layout, place.unit(&layout), detection, columns);
-        let points = detail.points();
+        let points = detail.points;
         let numbers = points.iter().map(|point| [point.x, point.y, point.visibility]);
         Decoded {
             detection: *detection,

@@ -91,18 +91,24 @@ impl Details {
     /// The details of a survivor, whose columns are `row`. `layout` must be the prepared layout,
     /// and `unit` the number of pixels of the model's input per unit of the tensor.
     pub fn of<'a>(
-        &'a self,
+        &self,
         layout: &Layout,
         unit: [f32; 2],
         survivor: &Detection,
         row: &'a [f32],
     ) -> Detail<'a> {
         let prior = self.needs_prior().then(|| self.prior(layout, survivor, row)).flatten();
-        let oriented = self.oriented.map(|[first, angle]| {
+        let oriented_box = self.oriented.map(|[first, angle]| {
             let number = |index: usize| row[first + index];
             formula::oriented_box(&layout.boxes, prior, unit, number, row[angle])
         });
-        Detail { details: self, row, oriented, prior, unit }
+        let points = match &self.points {
+            Some((numbers, rule)) => {
+                Points { numbers: &row[numbers.clone()], rule: Some(*rule), prior, scale: unit }
+            }
+            None => Points::default(),
+        };
+        Detail { oriented_box, points }
     }
 
     /// Returns true if the details depend on the anchors' priors.
@@ -124,29 +130,10 @@ impl Details {
 /// The details of a survivor.
 #[derive(Clone, Copy, Debug)]
 pub struct Detail<'a> {
-    details: &'a Details,
-    row: &'a [f32],
-    oriented: Option<OrientedBox>,
-    prior: Option<Prior>,
-    unit: [f32; 2],
-}
-
-impl<'a> Detail<'a> {
     /// The oriented box, in pixels of the model's input, or `None` if boxes are upright.
-    pub fn oriented_box(&self) -> Option<OrientedBox> {
-        self.oriented
-    }
-
+    pub oriented_box: Option<OrientedBox>,
     /// The points, in pixels of the model's input.
-    pub fn points(&self) -> Points<'a> {
-        let Self { row, prior, unit: scale, .. } = *self;
-        match &self.details.points {
-            Some((numbers, rule)) => {
-                Points { numbers: &row[numbers.clone()], rule: Some(*rule), prior, scale }
-            }
-            None => Points::default(),
-        }
-    }
+    pub points: Points<'a>,
 }
 
 /// Removes the prototypes and the coefficients.
