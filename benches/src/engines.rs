@@ -104,12 +104,12 @@ fn run(
     engine.run(Job::new(tensors, &layout, &workload.params, &places))?;
     let outcome = engine.run(Job::new(tensors, &layout, &workload.params, &places))?;
     let GroupOutcome { candidates, survivors, .. } = outcome.group(0);
-    let (survivors, work) = (survivors.len(), outcome.device());
+    let (survivors, work) = (survivors.len(), outcome.device);
     let mut failure = None;
     let mut device = Vec::new();
     let times = measure(budget, || {
         match engine.run(Job::new(tensors, &layout, &workload.params, &places)) {
-            Ok(outcome) => device.push(outcome.device().time.as_secs_f64() * 1e6),
+            Ok(outcome) => device.push(outcome.device.time.as_secs_f64() * 1e6),
             Err(error) => failure = Some(error),
         }
     });

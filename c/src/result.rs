@@ -178,7 +178,7 @@ impl Results {
     pub fn set(&mut self, detailed: &DetailedOutcome<'_>) -> Result {
         self.clear();
         let outcome = &detailed.outcome;
-        self.columns_per_detection = outcome.column_components();
+        self.columns_per_detection = outcome.column_components;
         for (index, image) in outcome.groups().enumerate() {
             self.images.push(ImageRange {
                 first: self.detections.len(),
@@ -192,11 +192,11 @@ impl Results {
             }
         }
         self.set_mask_pointers();
-        let device = outcome.device();
+        let device = outcome.device;
         Result {
             size: size_of::<Result>(),
             image_count: self.images.len(),
-            engine: engine_name(outcome.engine()).as_ptr(),
+            engine: engine_name(outcome.engine).as_ptr(),
             bytes_uploaded: device.bytes_uploaded,
             bytes_downloaded: device.bytes_downloaded,
             device_nanoseconds: device.time.as_nanos() as u64,

@@ -51,7 +51,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     for Detection { x1, y1, x2, y2, score, anchor, .. } in survivors {
         println!("anchor {anchor}: score {score}, {x1},{y1} to {x2},{y2}");
     }
-    println!("{} bytes were copied to the host", outcome.device().bytes_downloaded);
+    println!("{} bytes were copied to the host", outcome.device.bytes_downloaded);
     assert_eq!(survivors.iter().map(|found| found.anchor).collect::<Vec<_>>(), [0, 2]);
     Ok(())
 }

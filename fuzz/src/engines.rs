@@ -238,7 +238,7 @@ fn run(
         Ok(outcome) => outcome,
         Err(error) => return Ok(Err(error)),
     };
-    let returned = (outcome.engine(), outcome.groups().len());
+    let returned = (outcome.engine, outcome.groups().len());
     let groups = places.last().map_or(0, |last| last.group as usize + 1);
     if returned != (name, groups) {
         return Err(Failure(format!(

@@ -425,7 +425,7 @@ impl Detections {
         } else {
             Vec::new()
         };
-        let width = outcome.column_components();
+        let width = outcome.column_components;
         let columns = (width > 0).then(|| {
             padded.floats(&[width], |to, survivor| {
                 let columns = outcome.group(survivor.image).columns;
@@ -445,8 +445,8 @@ impl Detections {
             oriented_boxes: optional(oriented_boxes)?,
             mask_areas: optional(mask_areas)?,
             columns: optional(columns)?,
-            bytes_uploaded: Some(outcome.device().bytes_uploaded),
-            engine: outcome.engine(),
+            bytes_uploaded: Some(outcome.device.bytes_uploaded),
+            engine: outcome.engine,
             masks,
             images,
         })

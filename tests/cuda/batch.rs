@@ -51,7 +51,7 @@ fn images_alone(seeds: Range<u64>) -> [usize; 2] {
             survivors += found.survivors.len();
         }
         // Tensors are not copied. Class thresholds and class rules are uploaded when they change.
-        let work = outcome.device();
+        let work = outcome.device;
         assert_eq!(work.bytes_uploaded, on_gpu.uploaded(&joined.params), "seed {seed}");
         assert!((1..=2).contains(&work.launches), "seed {seed}");
         // A first launch that has too little memory for one image still writes the survivors of the
@@ -102,12 +102,12 @@ fn a_batch_of_more_candidates_than_memory_is_launched_twice_and_the_next_of_that
         assert_eq!(survivors(&outcome), counts);
         let candidates: Vec<usize> = outcome.groups().map(|image| image.candidates).collect();
         assert_eq!(candidates, counts);
-        assert_eq!(outcome.device().launches, launches);
+        assert_eq!(outcome.device.launches, launches);
         // The counts of each image, and each survivor.
         let expected = 32 * 4 + 28 * (10 + 2_048 + 2_100);
         // The first launch also wrote the survivors of the images for which it had memory.
         let first = if launches == 2 { 32 * 4 + 28 * (10 + 2_048) } else { 0 };
-        assert_eq!(outcome.device().bytes_downloaded, first + expected);
+        assert_eq!(outcome.device.bytes_downloaded, first + expected);
     }
 }
 
@@ -139,8 +139,8 @@ fn batches_of_changing_size_on_one_engine_equal_reference() {
             for (expected, found) in expected.groups().zip(outcome.groups()) {
                 assert_eq!(bits(&expected), bits(&found), "{case}");
             }
-            assert_eq!(outcome.device().launches, 1, "{case}");
-            assert_eq!(outcome.device().bytes_downloaded, bytes_downloaded(&outcome), "{case}");
+            assert_eq!(outcome.device.launches, 1, "{case}");
+            assert_eq!(outcome.device.bytes_downloaded, bytes_downloaded(&outcome), "{case}");
         }
     }
 }
@@ -180,7 +180,7 @@ fn an_engine_has_memory_for_the_candidates_that_came_and_not_for_all_anchors() {
             .unwrap();
         let image = outcome.group(0);
         assert_eq!((image.candidates, image.survivors.len()), (*candidates, *candidates));
-        assert_eq!(outcome.device().launches, if turn == 1 { 2 } else { 1 });
+        assert_eq!(outcome.device.launches, if turn == 1 { 2 } else { 1 });
         let allocated = emulated.device_bytes() - before;
         assert!(allocated < LIMIT, "{allocated} bytes after {candidates} candidates");
     }

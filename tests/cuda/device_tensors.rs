@@ -72,7 +72,7 @@ fn read_in_place(seeds: Range<u64>) -> [usize; 2] {
         let found = outcome.group(0);
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
         // Tensors are not copied. Class thresholds and class rules are uploaded when they change.
-        let (work, uploaded) = (outcome.device(), on_gpu.uploaded(&scene.params));
+        let (work, uploaded) = (outcome.device, on_gpu.uploaded(&scene.params));
         assert_eq!(work.bytes_uploaded, uploaded, "seed {seed}");
         // With class limits, survivors beyond the limit of their class are copied, too.
         if has_class_limits(&scene.params) {
@@ -83,7 +83,7 @@ fn read_in_place(seeds: Range<u64>) -> [usize; 2] {
         // A scene takes at most two launches, and only one if there is enough memory from the
         // start.
         let greatest = if found.candidates <= layout.anchors().min(2_048) { 1 } else { 2 };
-        assert!((1..=greatest).contains(&outcome.device().launches), "seed {seed}");
+        assert!((1..=greatest).contains(&outcome.device.launches), "seed {seed}");
         candidates += found.candidates;
         left += found.survivors.len();
     }
@@ -227,7 +227,7 @@ fn rows_that_name_their_image_are_compared_on_the_cpu() {
         let error = Cuda::new(Some(0)).unwrap().run(job).unwrap_err();
         assert!(matches!(error, EngineError::ImagesOnDevice { .. }), "{error}");
         let mut auto = Auto::new(Some(0));
-        let found = auto.run(job).map(|outcome| (outcome.engine(), outcome.group(0).candidates));
+        let found = auto.run(job).map(|outcome| (outcome.engine, outcome.group(0).candidates));
         match is_read {
             true => assert_eq!(found, Ok(("cpu", 2))),
             false => {
@@ -261,7 +261,7 @@ fn auto_runs_sequential_methods_on_the_cpu_while_there_are_many_candidates() {
             let copies = attached(&copies);
             let views = copies.views();
             let outcome = auto.run(Job::new(&views, &layout, &params, &places)).unwrap();
-            assert_eq!(outcome.engine(), runs_on, "{}", method.name());
+            assert_eq!(outcome.engine, runs_on, "{}", method.name());
             let mut cpu = Cpu::default();
             let expected = cpu.run(Job::new(&tensors, &layout, &params, &places)).unwrap();
             assert_eq!(bits(&expected.group(0)), bits(&outcome.group(0)), "{}", method.name());
@@ -271,7 +271,7 @@ fn auto_runs_sequential_methods_on_the_cpu_while_there_are_many_candidates() {
             };
             let views: Vec<_> = views.iter().map(in_place).collect();
             let outcome = unmapped.run(Job::new(&views, &layout, &params, &places)).unwrap();
-            assert_eq!(outcome.engine(), "cuda", "{}", method.name());
+            assert_eq!(outcome.engine, "cuda", "{}", method.name());
         }
     }
 }
@@ -301,7 +301,7 @@ fn device_memory_of_another_allocator_is_read_in_place() {
             .unwrap();
         let found = outcome.group(0);
         assert_eq!((found.candidates, found.survivors.len()), (2, 1));
-        assert_eq!(outcome.device().bytes_uploaded, 0);
+        assert_eq!(outcome.device.bytes_uploaded, 0);
     }
 }
 

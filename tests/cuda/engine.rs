@@ -42,8 +42,8 @@ fn uploaded_once(seeds: Range<u64>) -> [usize; 1] {
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
         let read: usize =
             layout.tensors().into_iter().map(|index| tensors[index].checked_len().unwrap()).sum();
-        assert_eq!(outcome.device().bytes_uploaded, read as u64, "seed {seed}");
-        assert_eq!(outcome.device().bytes_downloaded, bytes_downloaded(&outcome), "seed {seed}");
+        assert_eq!(outcome.device.bytes_uploaded, read as u64, "seed {seed}");
+        assert_eq!(outcome.device.bytes_downloaded, bytes_downloaded(&outcome), "seed {seed}");
         candidates += found.candidates;
     }
     [candidates]
@@ -106,7 +106,7 @@ fn rounds_is_the_dependency_depth_of_overlapping_boxes_in_a_line() {
         let kept: Vec<u32> = found.survivors.iter().map(|survivor| survivor.anchor).collect();
         let expected: Vec<u32> = (0..count as u32).step_by(2).collect();
         assert_eq!(kept, expected, "{count} boxes");
-        assert_eq!(outcome.device().rounds, count.div_ceil(2) as u64, "{count} boxes");
+        assert_eq!(outcome.device.rounds, count.div_ceil(2) as u64, "{count} boxes");
     }
 }
 
@@ -141,8 +141,8 @@ fn candidates_beyond_the_memory_are_counted_and_the_run_is_repeated_with_more_me
             .unwrap();
         let found = outcome.group(0);
         assert_eq!(bits(&expected), bits(&found));
-        assert_eq!(outcome.device().bytes_downloaded, bytes_downloaded(&outcome));
-        (found.candidates, outcome.device().launches)
+        assert_eq!(outcome.device.bytes_downloaded, bytes_downloaded(&outcome));
+        (found.candidates, outcome.device.launches)
     };
     // Memory grows in steps of 2048 candidates.
     assert_eq!(frame(40, 0.0), (2_400, 2));

@@ -363,7 +363,7 @@ fn a_group_of_more_candidates_than_memory_is_launched_twice_and_the_next_once() 
         let outcome = cuda.run(Job::new(&tensors, &layout, &Params::default(), &places)).unwrap();
         let found: Vec<usize> = outcome.groups().map(|group| group.survivors.len()).collect();
         assert_eq!(found, [2_405, 0, 903]);
-        assert_eq!(outcome.device().launches, launches);
+        assert_eq!(outcome.device.launches, launches);
         let mut of_images = [0; 6];
         for (group, first) in outcome.groups().zip([0, 3, 4]) {
             for survivor in group.survivors {
@@ -406,9 +406,9 @@ fn a_table_of_places_is_uploaded_where_places_differ_and_when_they_change() {
         let outcome = cuda.run(Job::new(&tensors, &layout, &Params::default(), places)).unwrap();
         let found: Vec<usize> = outcome.groups().map(|group| group.survivors.len()).collect();
         assert_eq!(found, survivors, "{places:?}");
-        assert_eq!(outcome.device().bytes_uploaded, tensor + uploaded, "{places:?}");
+        assert_eq!(outcome.device.bytes_uploaded, tensor + uploaded, "{places:?}");
         assert_eq!(
-            outcome.device().bytes_downloaded as usize,
+            outcome.device.bytes_downloaded as usize,
             32 * survivors.len() + 28 * survivors.iter().sum::<usize>()
         );
     }
@@ -437,6 +437,6 @@ fn a_table_of_places_has_the_inner_edges_of_a_region_that_is_alone() {
         let params = Params { region_edges, ..Params::default() };
         let outcome = cuda.run(Job::new(&tensors, &layout, &params, &[place])).unwrap();
         assert_eq!(outcome.group(0).survivors.len(), survivors, "{region_edges:?}");
-        assert_eq!(outcome.device().bytes_uploaded, tensor + uploaded, "{region_edges:?}");
+        assert_eq!(outcome.device.bytes_uploaded, tensor + uploaded, "{region_edges:?}");
     }
 }

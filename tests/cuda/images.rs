@@ -80,7 +80,7 @@ fn run(engine: &mut dyn Engine, images: &dyn Images) -> Result<(Vec<Vec<u32>>, u
         detections.iter().map(|detection| detection.anchor).collect()
     };
     let survivors = outcome.groups().map(|image| anchors(image.survivors)).collect();
-    Ok((survivors, outcome.device().bytes_uploaded))
+    Ok((survivors, outcome.device.bytes_uploaded))
 }
 
 /// Checks the survivors of all four images, and the number of bytes uploaded.
@@ -160,7 +160,7 @@ fn images_in_host_memory_are_uploaded_beside_images_in_device_memory() {
             &engines::places(&layout(&tensors)),
         ))
         .unwrap();
-    assert_eq!(outcome.engine(), "cuda");
+    assert_eq!(outcome.engine, "cuda");
 }
 
 #[test]

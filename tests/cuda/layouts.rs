@@ -65,7 +65,7 @@ fn bytes_on_host(images: &[Storage<'_>]) -> u64 {
 
 /// Asserts that the outcomes are equal to the bit.
 pub fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
-    assert_eq!(found.column_components(), expected.column_components(), "{case}");
+    assert_eq!(found.column_components, expected.column_components(), "{case}");
     assert_eq!(found.groups().len(), expected.groups().len(), "{case}");
     for (index, (expected, found)) in expected.groups().zip(found.groups()).enumerate() {
         assert_eq!(bits(&found), bits(&expected), "{case}, image {index}");
@@ -78,7 +78,7 @@ pub fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
 /// Returns the number of bytes that are copied to the host if there is one launch.
 fn bytes_downloaded(outcome: &Outcome<'_>) -> u64 {
     let survivors: usize = outcome.groups().map(|image| image.survivors.len()).sum();
-    32 * outcome.device().launches * outcome.groups().len() as u64
+    32 * outcome.device.launches * outcome.groups().len() as u64
         + 28 * survivors as u64
         + column_bytes(outcome)
         + mask_bytes(outcome)
@@ -163,7 +163,7 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
             let found = cuda.run(Job::new(&views, layout, params, &scene.places())).unwrap();
             let case = format!("seed {seed}, turn {turn}: {layout:#?} {params:?}");
             assert_equal(&expected, &found, &case);
-            let work = found.device();
+            let work = found.device;
             let least = if turn == 0 { tensors + changed } else { tensors };
             assert!((least..=greatest).contains(&work.bytes_uploaded), "{case}: {work:?}");
             if work.launches == 1 {
@@ -478,7 +478,7 @@ fn columns_of_thousands_of_survivors_equal_reference() {
                 cuda.run(Job::new(&tensors, &layout, &params, &engines::places(&layout))).unwrap();
             let case = format!("{columns:?}, {anchors} anchors, {max_detections}");
             assert_equal(&expected, &found, &case);
-            let work = found.device();
+            let work = found.device;
             assert_eq!(work.bytes_uploaded, 4 * numbers.len() as u64, "{case}");
             assert_eq!(work.bytes_downloaded, bytes_downloaded(&found), "{case}");
             let survivors = if max_detections == 0 { anchors } else { anchors.min(max_detections) };
@@ -513,7 +513,7 @@ fn auto_runs_on_the_cpu_what_the_gpu_does_not_support() {
         for _ in 0..20 {
             let found = auto.run(job()).unwrap();
             assert_equal(&expected, &found, decoder);
-            assert_eq!(found.engine(), "cpu", "{decoder}");
+            assert_eq!(found.engine, "cpu", "{decoder}");
         }
         assert!(!expected.group(0).survivors.is_empty(), "{decoder}");
     }
@@ -534,7 +534,7 @@ fn auto_runs_every_layout_on_either_processor() {
         let found =
             auto.run(Job::new(&views, &scene.layout, &scene.params, &scene.places())).unwrap();
         assert_equal(&expected, &found, &format!("seed {seed}"));
-        engines[usize::from(found.engine() == "cuda")] += 1;
+        engines[usize::from(found.engine == "cuda")] += 1;
     }
     assert!(engines.iter().all(|&frames| frames >= 8), "{engines:?}");
 }

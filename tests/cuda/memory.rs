@@ -69,7 +69,7 @@ fn decode(cuda: &mut Cuda, data: &gst::BufferRef) -> Result<(usize, usize), Engi
         &Params::default(),
         &engines::places(&layout(&views)),
     ))?;
-    assert_eq!(outcome.device().bytes_uploaded, 0, "the tensor is read in place");
+    assert_eq!(outcome.device.bytes_uploaded, 0, "the tensor is read in place");
     let image = outcome.group(0);
     Ok((image.candidates, image.survivors.len()))
 }

@@ -64,7 +64,7 @@ fn auto_does_not_try_sequential_methods_on_the_gpu() {
         let places = scene.places();
         let on_gpu = (0..16).filter(|_| {
             let outcome = auto.run(Job::new(&tensors, &layout, &params, &places)).unwrap();
-            outcome.engine() == "cuda"
+            outcome.engine == "cuda"
         });
         assert_eq!(on_gpu.count(), tries, "{}", method.name());
     }

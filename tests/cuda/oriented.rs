@@ -245,7 +245,7 @@ fn upright_and_oriented_boxes_in_turn_equal_reference() {
             cuda.run(Job::new(&tensors, layout, &params, &engines::places(layout))).unwrap();
         assert_equal(&expected, &found, &format!("turn {turn}"));
         let image = found.group(0);
-        let work = found.device();
+        let work = found.device;
         assert_eq!(work.bytes_downloaded, 32 + 28 * image.survivors.len() as u64, "turn {turn}");
         survivors.push(bits(&image));
     }

@@ -47,7 +47,7 @@ impl OnGpu {
 /// launch, and the survivors.
 pub fn bytes_downloaded(outcome: &Outcome<'_>) -> u64 {
     let survivors: usize = outcome.groups().map(|image| image.survivors.len()).sum();
-    32 * outcome.device().launches * outcome.groups().len() as u64 + 28 * survivors as u64
+    32 * outcome.device.launches * outcome.groups().len() as u64 + 28 * survivors as u64
 }
 
 /// A tensor of f32 in the memory of a buffer.

@@ -39,7 +39,7 @@ fn decode(decoder: &str, tensors: &[TensorView<'_>], side: f32) -> Found {
     let places = [ImagePlace::in_model([side; 2])];
     let mut reference = Reference::default();
     let outcome = reference.run(Job::new(tensors, &layout, &params, &places)).unwrap();
-    let (components, found) = (outcome.column_components().max(1), outcome.group(0));
+    let (components, found) = (outcome.column_components.max(1), outcome.group(0));
     let unit = places[0].unit(&layout);
     let of_survivor = |(survivor, row): (&Detection, &[f32])| {
         let points = details.of(&layout, unit, survivor, row).points;

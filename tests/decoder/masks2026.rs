@@ -78,7 +78,7 @@ fn recorded_outputs_have_the_expected_masks() {
             let outcome = engine.run(Job::new(views, layout, params, &case.places())).unwrap();
             let image = outcome.group(0);
             assert_eq!(image.survivors.len(), expected.len(), "{name}");
-            let rows = image.columns.chunks(outcome.column_components());
+            let rows = image.columns.chunks(outcome.column_components);
             let mut set = 0;
             for (index, (expected, row)) in expected.iter().zip(rows).enumerate() {
                 let mask = image.masks.get(index).unwrap();
@@ -122,7 +122,7 @@ fn masks_of_the_frame_equal_an_interpolation_in_double_precision() {
         let outcome_of = |engine: &mut dyn Engine| {
             let outcome = engine.run(Job::new(views, layout, &params, &[place])).unwrap();
             let (image, mut compared, mut set) = (outcome.group(0), 0, 0);
-            let rows = image.columns.chunks(outcome.column_components());
+            let rows = image.columns.chunks(outcome.column_components);
             for (index, row) in rows.enumerate() {
                 let mask = image.masks.get(index).unwrap();
                 let expected = FrameLogits::new(views, layout, row, &place);

@@ -155,7 +155,7 @@ fn survivors_have_the_expected_oriented_boxes() {
         let details = Details::prepare(&mut layout, true);
         let mut fast = engines::fast();
         let outcome = fast.run(Job::new(&views, &layout, &params, &case.places())).unwrap();
-        let (image, components) = (outcome.group(0), outcome.column_components());
+        let (image, components) = (outcome.group(0), outcome.column_components);
         let expected = rows(&folder.join("expected.csv"));
         assert_eq!((image.survivors.len(), expected.len()), (117, 117), "{name}");
         let columns = image.columns.chunks_exact(components);

@@ -218,7 +218,7 @@ fn images_in_device_memory_are_read_in_place_and_a_table_is_uploaded_only_withou
                 cuda.run(Job::new(&views, &layout, params, &case.joined.places())).unwrap();
             let what = || format!("seed {seed}, {} images: {:?}", case.images, case.joined);
             assert_eq!(all_bits(&outcome), case.expected, "{}", what());
-            assert_eq!(outcome.device().bytes_uploaded, uploaded, "{}", what());
+            assert_eq!(outcome.device.bytes_uploaded, uploaded, "{}", what());
         }
         tables += u64::from(table > 0);
         strides += u64::from(table == 0 && case.images > 1);
@@ -274,10 +274,10 @@ fn every_engine_reads_images_in_memories_of_their_own() {
             &engines::places(&layout().into()),
         ));
         let outcome = outcome.unwrap();
-        assert_eq!(anchors(&outcome), SURVIVORS, "{}", outcome.engine());
+        assert_eq!(anchors(&outcome), SURVIVORS, "{}", outcome.engine);
         // Images in host memory are uploaded one by one, without a table.
-        let uploaded = if outcome.engine() == "cuda" { 3 * 32 } else { 0 };
-        assert_eq!(outcome.device().bytes_uploaded, uploaded);
+        let uploaded = if outcome.engine == "cuda" { 3 * 32 } else { 0 };
+        assert_eq!(outcome.device.bytes_uploaded, uploaded);
     }
 }
 

@@ -221,7 +221,7 @@ fn an_image_stride_of_zero_gives_the_same_image_again() {
             .unwrap();
         assert_eq!(outcome.groups().len(), 3);
         for image in outcome.groups() {
-            assert_eq!(image.survivors, expected, "{}", outcome.engine());
+            assert_eq!(image.survivors, expected, "{}", outcome.engine);
         }
     }
 }
@@ -279,7 +279,7 @@ fn any_offset_is_valid_if_there_are_no_anchors() {
                 ))
                 .unwrap();
             let found = outcome.group(0);
-            assert_eq!((found.candidates, found.rejected), (0, 0), "{}", outcome.engine());
+            assert_eq!((found.candidates, found.rejected), (0, 0), "{}", outcome.engine);
         }
     }
 }
@@ -325,7 +325,7 @@ fn interleaved_anchors_are_read_by_their_strides() {
         let found = outcome.group(0);
         let of = |survivor: &Detection| (survivor.anchor, survivor.class, survivor.score);
         let kept: Vec<_> = found.survivors.iter().map(of).collect();
-        assert_eq!(kept, expected, "{}", outcome.engine());
+        assert_eq!(kept, expected, "{}", outcome.engine);
     }
 }
 

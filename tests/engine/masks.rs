@@ -62,7 +62,7 @@ fn masks_are_the_bits_of_the_pixels_in_the_boxes() {
         let outcome = engine.run(Job::new(&tensors, &layout, &params(), &[PLACE])).unwrap();
         let image = outcome.group(0);
         // Columns 1 to 4 and rows 1 and 2, of which columns 1 and 2 are set.
-        assert_eq!(mask_of(&image, 0), [1, 1, 4, 2], "{}", outcome.engine());
+        assert_eq!(mask_of(&image, 0), [1, 1, 4, 2], "{}", outcome.engine);
         assert_eq!(image.masks.get(0).unwrap().bytes, [0b1100_0000; 2]);
         // The mask covers columns 4 to 7 of all rows. Rows 0 and 1 are set.
         assert_eq!(mask_of(&image, 1), [4, 0, 4, 4]);
@@ -83,7 +83,7 @@ fn masks_of_the_frame_are_interpolated_between_the_prototypes() {
     for mut engine in every_engine() {
         let outcome = engine.run(Job::new(&tensors, &layout, &params, &[place])).unwrap();
         let image = outcome.group(0);
-        assert_eq!(mask_of(&image, 0), [8, 8, 32, 16], "{}", outcome.engine());
+        assert_eq!(mask_of(&image, 0), [8, 8, 32, 16], "{}", outcome.engine);
         // Columns 8 to 23 are set: the logit is 1 up to the center of prototype column 2, at 20,
         // and 0 at 24.
         assert_eq!(image.masks.get(0).unwrap().bytes, [0xff, 0xff, 0, 0].repeat(16));
@@ -223,7 +223,7 @@ fn masks_beyond_the_limit_of_bytes_are_left_out_by_rank() {
         let image = outcome.group(0);
         let bytes = masks(&image).into_iter().map(|mask| Some(mask?.bytes));
         let expected = [Some([0xff; 6].repeat(48)), Some([0xff; 5].repeat(40)), None, None];
-        assert!(bytes.eq(expected.iter().map(Option::as_deref)), "{}", outcome.engine());
+        assert!(bytes.eq(expected.iter().map(Option::as_deref)), "{}", outcome.engine);
     }
 }
 

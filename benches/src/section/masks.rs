@@ -69,7 +69,7 @@ fn survivors(workload: &Workload) -> Result<(Vec<f32>, u64, u64)> {
     let outcome =
         engine.run(Job::new(&tensors, &workload.layout(), &workload.params, &workload.places()))?;
     let image = outcome.group(0);
-    let coefficients = image.columns.chunks(outcome.column_components().max(1));
+    let coefficients = image.columns.chunks(outcome.column_components.max(1));
     let rows = image.survivors.iter().zip(coefficients).flat_map(|(survivor, row)| {
         [survivor.x1, survivor.y1, survivor.x2, survivor.y2].into_iter().chain(row.iter().copied())
     });

@@ -327,7 +327,7 @@ fn keypoints_are_those_of_the_rust_interface() {
             let found: Vec<_> = found.iter().map(|it| [it.x, it.y, it.visibility]).collect();
             assert_eq!(found, points);
         }
-        assert_eq!(image.columns_per_detection, expected.outcome.column_components());
+        assert_eq!(image.columns_per_detection, expected.outcome.column_components);
         let columns = array(image.columns, image.count * image.columns_per_detection);
         assert_eq!(columns, expected.outcome.group(0).columns);
     });

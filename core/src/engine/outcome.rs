@@ -10,20 +10,23 @@ use crate::decoder::Layout;
 /// The result of a run: one [`GroupOutcome`] per group of images, in the order of groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'a> {
-    pub(super) engine: &'static str,
+    /// The name of the engine that ran.
+    pub engine: &'static str,
     pub(super) groups: &'a [GroupCounts],
     /// The survivors of all groups; [`GroupCounts::first`] is an index into them.
     pub(super) detections: &'a [Detection],
     /// The rows of columns of all detections. Each row has `column_components` numbers.
     pub(super) columns: &'a [f32],
-    pub(super) column_components: usize,
+    /// The number of components in each survivor's columns.
+    pub column_components: usize,
     /// The masks of all survivors; [`GroupCounts::first_mask`] is an index into them.
     pub(super) mask_places: &'a [MaskPlace],
     /// The memory of all masks.
     pub(super) mask_bytes: &'a [u8],
     /// The number of anchors of an image.
     pub(super) anchors: usize,
-    pub(super) device: DeviceWork,
+    /// The work that was done on a GPU.
+    pub device: DeviceWork,
 }
 
 /// Results in host memory; the buffers are reused.
@@ -95,16 +98,6 @@ pub(crate) struct GroupCounts {
 }
 
 impl<'a> Outcome<'a> {
-    /// The name of the engine that ran.
-    pub fn engine(&self) -> &'static str {
-        self.engine
-    }
-
-    /// The work that was done on a GPU.
-    pub fn device(&self) -> DeviceWork {
-        self.device
-    }
-
     /// The groups, in their order.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = GroupOutcome<'a>> {
         let outcome = *self;
@@ -122,11 +115,6 @@ impl<'a> Outcome<'a> {
     /// The index of a survivor's image among the images of its group.
     pub fn image_of(&self, survivor: &Detection) -> usize {
         survivor.anchor as usize / self.anchors
-    }
-
-    /// The number of components in each survivor's columns.
-    pub fn column_components(&self) -> usize {
-        self.column_components
     }
 
     fn group_of(&self, counts: &GroupCounts) -> GroupOutcome<'a> {

@@ -194,7 +194,7 @@ impl DetailedOutcome<'_> {
 
     fn detail(&self, image: usize, survivor: usize) -> Detail<'_> {
         let image = self.outcome.group(image);
-        let width = self.outcome.column_components();
+        let width = self.outcome.column_components;
         let row = &image.columns[survivor * width..][..width];
         let (details, layout) = (self.reading.details(), self.reading.layout(false));
         details.of(layout, self.unit, &image.survivors[survivor], row)

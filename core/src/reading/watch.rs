@@ -120,7 +120,7 @@ impl Watch {
             return;
         }
         for (image, place) in outcome.groups().zip(run.images) {
-            let rows = image.columns.chunks(outcome.column_components());
+            let rows = image.columns.chunks(outcome.column_components);
             for (survivor, row) in image.survivors.iter().zip(rows) {
                 let detail = of.of(run.layout, place.unit(run.layout), survivor, row);
                 self.evidence.add_detail(survivor, &detail);

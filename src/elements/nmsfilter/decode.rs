@@ -279,7 +279,7 @@ fn add_outcome(
         if details.is_empty() {
             continue;
         }
-        let rows = group.columns.chunks(outcome.column_components());
+        let rows = group.columns.chunks(outcome.column_components);
         for (index, (survivor, row)) in group.survivors.iter().zip(rows).enumerate() {
             if region_of(survivor).is_none() {
                 continue;

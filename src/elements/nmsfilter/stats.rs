@@ -126,7 +126,7 @@ impl FrameCounts {
             self.candidates += frame.candidates;
             self.rejected += frame.rejected;
         }
-        self.engine = outcome.engine();
-        self.device += outcome.device();
+        self.engine = outcome.engine;
+        self.device += outcome.device;
     }
 }

@@ -87,7 +87,7 @@ fn suppressed(
     assert_eq!(engines::bits(&other), engines::bits(&group));
     assert_eq!(other.columns, group.columns);
     assert_eq!(engines::masks(&other), engines::masks(&group));
-    let components = outcome.column_components();
+    let components = outcome.column_components;
     let decoded = group.survivors.iter().enumerate().map(|(index, detection)| {
         let columns = &group.columns[index * components..][..components];
         let detail = details.of(&layout, place.unit(&layout), detection, columns);
