@@ -197,8 +197,8 @@ fn scalars_have_one_default() {
         let default = spec.default_value();
         let expected = match scalar.kind {
             // A list of thresholds is another value of this argument.
-            ScalarKind::Number { .. } if scalar.name == "score_threshold" => "None".to_owned(),
-            ScalarKind::Number { .. } => format!("{:?}", default.get::<f32>().unwrap()),
+            ScalarKind::Number(..) if scalar.name == "score_threshold" => "None".to_owned(),
+            ScalarKind::Number(..) => format!("{:?}", default.get::<f32>().unwrap()),
             ScalarKind::Count(_) => default.get::<u32>().unwrap().to_string(),
             // So is "queries" of this one.
             ScalarKind::Flag(_) if scalar.name == "multi_label" => "[false; 2]".to_owned(),

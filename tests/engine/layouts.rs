@@ -44,7 +44,7 @@ pub fn compare(
     let found = engine.run(Job::new(tensors, layout, params, &places));
     let found = found.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     sums.scenes += 1;
-    assert_eq!(found.column_components, expected.column_components(), "seed {seed}");
+    assert_eq!(found.column_components, expected.column_components, "seed {seed}");
     for (index, (expected, found)) in expected.groups().zip(found.groups()).enumerate() {
         assert_eq!(
             bits(&found),
