@@ -310,7 +310,7 @@ fn check(settings: &Snapshot) -> Result<(), String> {
     }
     let number = |name: &str| settings.get::<f32>(name);
     let is_nan = |scalar: &Scalar| {
-        matches!(scalar.kind, ScalarKind::Number { .. }) && number(&property(scalar)).is_nan()
+        matches!(scalar.kind, ScalarKind::Number(..)) && number(&property(scalar)).is_nan()
     };
     let is_size_nan = ["min-size", "max-size"].into_iter().any(|name| number(name).is_nan());
     if is_size_nan || Params::SCALARS.iter().any(is_nan) {
@@ -345,7 +345,7 @@ fn params(settings: &Snapshot, thresholds: ClassThresholds) -> Params {
             ScalarKind::Count(count) => {
                 (count.set)(&mut params, settings.get::<u32>(name) as usize);
             }
-            ScalarKind::Number { field, .. } => (field.set)(&mut params, settings.get(name)),
+            ScalarKind::Number(field, _) => (field.set)(&mut params, settings.get(name)),
         }
     }
     let max = settings.get::<f32>("max-size");

@@ -162,7 +162,7 @@ impl Settings {
             let value = match scalar.kind {
                 ScalarKind::Flag(flag) => (flag.get)(params).into_bound_py_any(py)?,
                 ScalarKind::Count(count) => (count.get)(params).into_bound_py_any(py)?,
-                ScalarKind::Number { field, .. } => (field.get)(params).into_bound_py_any(py)?,
+                ScalarKind::Number(field, _) => (field.get)(params).into_bound_py_any(py)?,
             };
             set(scalar.name, value)?;
         }

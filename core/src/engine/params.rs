@@ -266,28 +266,28 @@ impl Params {
     /// The parameters with a single value. [`score_threshold`](ClassThresholds::default) is the
     /// threshold of classes that have no other one.
     pub const SCALARS: &[Scalar] = scalars! {
-        iou_threshold: number(0.0, 1.0) of iou_threshold; "IoU threshold",
+        iou_threshold: Number(0.0, 1.0) of iou_threshold; "IoU threshold",
             "Overlap above which two boxes conflict, so that the higher-ranked can suppress the other";
-        score_threshold: number(f32::MIN, f32::MAX) of thresholds.default; "Score threshold",
+        score_threshold: Number(f32::MIN, f32::MAX) of thresholds.default; "Score threshold",
             "Minimum score of a candidate, or of a classifier's class; any number, since scores of some detectors \
              exceed 1";
         threshold_inclusive: Flag of threshold_inclusive; "Threshold inclusive",
             "Whether two boxes also conflict at an overlap equal to the threshold (>= instead of >)";
         class_agnostic: Flag of class_agnostic; "Class agnostic",
             "Whether boxes of different classes suppress each other";
-        sigma: number(f32::MIN_POSITIVE, f32::MAX) of sigma; "Sigma",
+        sigma: Number(f32::MIN_POSITIVE, f32::MAX) of sigma; "Sigma",
             "Width of the Gaussian function of the methods soft-gaussian and matrix-gaussian";
         lose_released: Flag of lose_released; "Lose released",
             "Whether the methods merge and merge-transitive lose boxes that do not overlap the grown box, as SAHI \
              does, instead of keeping them";
-        edge_margin: number(MIN_EDGE_MARGIN, f32::MAX) of edge_margin; "Edge margin",
+        edge_margin: Number(MIN_EDGE_MARGIN, f32::MAX) of edge_margin; "Edge margin",
             "Distance in pixels of the frame at which a box touches an inner edge of its region";
-        edge_score: number(f32::MIN, f32::MAX) of edge_score; "Edge score",
+        edge_score: Number(f32::MIN, f32::MAX) of edge_score; "Edge score",
             "Greatest score of a box that touches an inner edge, if edges lower scores; the score is not lowered \
              below the score threshold of the class";
-        embedding_distance: number(0.0, f32::MAX) of embedding_distance; "Embedding distance",
+        embedding_distance: Number(0.0, f32::MAX) of embedding_distance; "Embedding distance",
             "Distance of embeddings above which two boxes do not conflict with the method feature";
-        embedding_iou_threshold: number(0.0, 1.0) of embedding_iou_threshold; "Embedding IoU threshold",
+        embedding_iou_threshold: Number(0.0, 1.0) of embedding_iou_threshold; "Embedding IoU threshold",
             "Overlap above which two boxes conflict with the method feature, whatever their embeddings are";
         multi_label: Flag of multi_label; "Multi-label",
             "Whether every class of an anchor that reaches its score threshold gives a candidate, instead of the \
@@ -385,7 +385,7 @@ mod tests {
             match scalar.kind {
                 ScalarKind::Flag(flag) => (flag.set)(&mut params, !(flag.get)(&defaults)),
                 ScalarKind::Count(count) => (count.set)(&mut params, (count.get)(&defaults) + 1),
-                ScalarKind::Number { minimum, maximum, field } => {
+                ScalarKind::Number(field, [minimum, maximum]) => {
                     let default = (field.get)(&defaults);
                     assert!((minimum..=maximum).contains(&default), "{}", scalar.name);
                     (field.set)(&mut params, default / 2.0);
@@ -395,9 +395,7 @@ mod tests {
                 let is_equal = match scalar.kind {
                     ScalarKind::Flag(flag) => (flag.get)(&params) == (flag.get)(&defaults),
                     ScalarKind::Count(count) => (count.get)(&params) == (count.get)(&defaults),
-                    ScalarKind::Number { field, .. } => {
-                        (field.get)(&params) == (field.get)(&defaults)
-                    }
+                    ScalarKind::Number(field, _) => (field.get)(&params) == (field.get)(&defaults),
                 };
                 assert_eq!(is_equal, other != index, "{}", scalar.name);
             }

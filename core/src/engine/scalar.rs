@@ -27,21 +27,8 @@ pub enum ScalarKind {
     Flag(ScalarField<bool>),
     /// A number of items, where 0 means no limit.
     Count(ScalarField<usize>),
-    /// A number from `minimum` to `maximum`.
-    Number {
-        /// The least value.
-        minimum: f32,
-        /// The greatest value.
-        maximum: f32,
-        /// The field.
-        field: ScalarField<f32>,
-    },
-}
-
-impl ScalarKind {
-    pub(super) const fn number(minimum: f32, maximum: f32, field: ScalarField<f32>) -> Self {
-        Self::Number { minimum, maximum, field }
-    }
+    /// A number, and its least and greatest value.
+    Number(ScalarField<f32>, [f32; 2]),
 }
 
 /// A field of [`Params`].
@@ -63,10 +50,13 @@ macro_rules! scalars {
             name: stringify!($name),
             title: $title,
             text: $text,
-            kind: ScalarKind::$kind($($minimum, $maximum,)? ScalarField {
-                get: |params| params.$($path).+,
-                set: |params, value| params.$($path).+ = value,
-            }),
+            kind: ScalarKind::$kind(
+                ScalarField {
+                    get: |params| params.$($path).+,
+                    set: |params, value| params.$($path).+ = value,
+                }
+                $(, [$minimum, $maximum])?
+            ),
         }),*]
     };
 }

@@ -105,7 +105,7 @@ fn scalar_specs() -> impl Iterator<Item = glib::ParamSpec> {
         match scalar.kind {
             ScalarKind::Flag(flag) => (flag.get)(&defaults).spec(name, text, None),
             ScalarKind::Count(count) => ((count.get)(&defaults) as u32).spec(name, text, None),
-            ScalarKind::Number { minimum, maximum, field } => {
+            ScalarKind::Number(field, [minimum, maximum]) => {
                 (field.get)(&defaults).spec(name, text, Some(minimum..=maximum))
             }
         }
@@ -121,7 +121,7 @@ fn scalar_value(params: &Params, scalar: &Scalar) -> glib::Value {
     match scalar.kind {
         ScalarKind::Flag(flag) => (flag.get)(params).to_value(),
         ScalarKind::Count(count) => ((count.get)(params) as u32).to_value(),
-        ScalarKind::Number { field, .. } => (field.get)(params).to_value(),
+        ScalarKind::Number(field, _) => (field.get)(params).to_value(),
     }
 }
 
@@ -133,6 +133,6 @@ fn set_scalar(params: &mut Params, scalar: &Scalar, value: &glib::Value) {
         ScalarKind::Count(count) => {
             (count.set)(params, value.get::<u32>().expect(TYPE) as usize);
         }
-        ScalarKind::Number { field, .. } => (field.set)(params, value.get().expect(TYPE)),
+        ScalarKind::Number(field, _) => (field.set)(params, value.get().expect(TYPE)),
     }
 }

@@ -51,7 +51,7 @@ impl From<MappingError> for SettingsError {
 /// The property whose number is NaN, if there is one.
 fn not_a_number(params: &Params) -> Option<String> {
     let is_nan = |scalar: &&Scalar| match scalar.kind {
-        ScalarKind::Number { field, .. } => (field.get)(params).is_nan(),
+        ScalarKind::Number(field, _) => (field.get)(params).is_nan(),
         ScalarKind::Flag(_) | ScalarKind::Count(_) => false,
     };
     Params::SCALARS.iter().find(is_nan).map(|scalar| property::name(scalar.name))
