@@ -130,11 +130,11 @@ impl MaskPlaces {
         survivors: &[Detection],
         first: usize,
     ) -> u32 {
-        let (mut memory, mut words) = (MaskMemory::default(), 0);
+        let (mut used, mut words) = (0, 0);
         let grids = &self.grids[images];
         self.places.extend(survivors.iter().map(|survivor| {
             let grid = &grids[survivor.anchor as usize / anchors];
-            let place = memory.place(grid.area(survivor), first);
+            let place = next_place(&mut used, grid.area(survivor), first);
             words += place.area.words();
             place
         }));
@@ -143,24 +143,16 @@ impl MaskPlaces {
     }
 }
 
-/// The memory for the masks of a group. Each mask begins at a word. The first survivor whose mask
-/// would exceed [`MAX_MASK_BYTES`], and all survivors after it, have no mask.
-#[derive(Clone, Copy, Debug, Default)]
-struct MaskMemory {
-    /// The number of words in all masks so far, including masks that exceed the limit.
-    used: u64,
-}
-
-impl MaskMemory {
-    /// The place of the mask of the next survivor. `first` is the index of the group's first byte.
-    fn place(&mut self, area: MaskArea, first: usize) -> MaskPlace {
-        let before = self.used;
-        self.used = before.saturating_add(area.words());
-        if self.used <= u64::from(MAX_MASK_WORDS) {
-            MaskPlace { area, first: first + (before * WORD_BYTES) as usize }
-        } else {
-            MaskPlace { area: MaskArea::default(), first }
-        }
+/// The place of the mask of a group's next survivor. Each mask begins at a word. The first survivor whose mask would
+/// exceed [`MAX_MASK_BYTES`], and all survivors after it, have no mask. `used` is the number of words in all masks so
+/// far, including masks that exceed the limit, and `first` the index of the group's first byte.
+fn next_place(used: &mut u64, area: MaskArea, first: usize) -> MaskPlace {
+    let before = *used;
+    *used = before.saturating_add(area.words());
+    if *used <= u64::from(MAX_MASK_WORDS) {
+        MaskPlace { area, first: first + (before * WORD_BYTES) as usize }
+    } else {
+        MaskPlace { area: MaskArea::default(), first }
     }
 }
 
@@ -170,21 +162,21 @@ mod tests {
 
     #[test]
     fn masks_begin_at_words_and_end_at_the_limit() {
-        let mut memory = MaskMemory::default();
+        let mut used = 0;
         let area = |width, height| MaskArea { left: 3, top: 4, width, height };
         // 9 pixels in 2 bytes, 3 rows: 6 bytes in 2 words.
-        let first = memory.place(area(9, 3), 100);
+        let first = next_place(&mut used, area(9, 3), 100);
         assert_eq!(first, MaskPlace { area: area(9, 3), first: 100 });
-        let empty = memory.place(area(0, 7), 100);
+        let empty = next_place(&mut used, area(0, 7), 100);
         assert_eq!((empty.area.bytes(), empty.first), (0, 108));
         // Rows that fill all words except two.
         let rows = u32::try_from(MAX_MASK_BYTES).unwrap() / 1024 - 1;
-        let most = memory.place(area(8 * 1024, rows), 100);
+        let most = next_place(&mut used, area(8 * 1024, rows), 100);
         assert_eq!(most, MaskPlace { area: area(8 * 1024, rows), first: 108 });
-        let last = memory.place(area(1, 1024 - 8), 100);
+        let last = next_place(&mut used, area(1, 1024 - 8), 100);
         assert_eq!(last.first, 108 + rows as usize * 1024);
         for later in [area(1, 1), area(0, 0)] {
-            assert_eq!(memory.place(later, 100).area, MaskArea::default());
+            assert_eq!(next_place(&mut used, later, 100).area, MaskArea::default());
         }
     }
 
