@@ -36,16 +36,6 @@ impl DriverError {
     pub(super) fn is(&self, result: sys::CUresult) -> bool {
         self.code == result as u32
     }
-
-    /// Creates the error for an image that is not PTX. The driver is not called.
-    pub(super) fn not_ptx() -> Self {
-        Self {
-            call: "cuModuleLoadData",
-            code: sys::CUresult::CUDA_ERROR_INVALID_PTX as u32,
-            name: "CUDA_ERROR_INVALID_PTX".to_owned(),
-            description: "the image is not ASCII text".to_owned(),
-        }
-    }
 }
 
 const SUCCESS: u32 = 0;
@@ -227,31 +217,16 @@ optional {
         memory: *const sys::CUDA_MEMSET_NODE_PARAMS,
         context: sys::CUcontext
     );
-    // Requires CUDA 12.3; cudarc has the types of CUDA 11.4.
+    // Requires CUDA 12.3; cudarc has the types of CUDA 11.4. An edge is a `CUgraphEdgeData`: the ports that it connects,
+    // the type of the dependency, and 5 bytes that are 0.
     cuGraphAddDependencies_v2(
         graph: sys::CUgraph,
         from: *const sys::CUgraphNode,
         to: *const sys::CUgraphNode,
-        edges: *const EdgeData,
+        edges: *const [u8; 8],
         count: usize
     );
 }
-}
-
-/// `CUgraphEdgeData`: the ports that an edge of a graph connects, and the type of the dependency.
-#[repr(C)]
-pub struct EdgeData {
-    from_port: u8,
-    to_port: u8,
-    kind: u8,
-    reserved: [u8; 5],
-}
-
-impl EdgeData {
-    /// Programmatic dependent launch: a kernel may be launched before the kernel that it depends on has completed,
-    /// and waits for it with `griddepcontrol.wait`. `from_port` is `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, and
-    /// `kind` is `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
-    pub const PROGRAMMATIC: Self = Self { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
 }
 
 impl Driver {
@@ -275,7 +250,7 @@ impl Driver {
         })
     }
 
-    /// Returns whether the driver supports edges with [`EdgeData`].
+    /// Returns whether the driver supports edges with data.
     pub fn supports_edge_data(&self) -> bool {
         self.cuGraphAddDependencies_v2.is_some()
     }

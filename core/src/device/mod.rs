@@ -29,7 +29,7 @@ use sys::{CUdevice_attribute_enum as Attribute, CUstreamCaptureMode as CaptureMo
 pub(crate) use compressed::compressed;
 pub use compressed::{CompressedKernels, RESAMPLE};
 pub use copy::DeviceRows;
-pub use driver::{Driver, DriverError, EdgeData};
+pub use driver::{Driver, DriverError};
 pub use memory::{DeviceBuffer, Location, PinnedBuffer};
 pub use module::{Kernel, Module};
 pub use node_sequence::{NodeSequence, Start};

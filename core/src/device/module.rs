@@ -34,7 +34,13 @@ impl Module {
         // like machine code, the driver would read past the end of the string.
         let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
         if !ptx.to_bytes().iter().all(is_text) {
-            return Err(DriverError::not_ptx());
+            // The driver is not called.
+            return Err(DriverError {
+                call: "cuModuleLoadData",
+                code: sys::CUresult::CUDA_ERROR_INVALID_PTX as u32,
+                name: "CUDA_ERROR_INVALID_PTX".to_owned(),
+                description: "the image is not ASCII text".to_owned(),
+            });
         }
         // SAFETY: the image is text with a terminating zero.
         unsafe { Self::of_image(device, ptx.to_bytes_with_nul()) }

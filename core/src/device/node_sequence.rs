@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys;
 
-use super::{ContextGuard, Device, DriverError, EdgeData, Stream};
+use super::{ContextGuard, Device, DriverError, Stream};
 
 /// A graph of nodes, each of which waits for the one before.
 #[derive(Debug)]
@@ -34,6 +34,11 @@ pub enum Start {
     /// kernel, and the driver must have edges with data ([`Driver::supports_edge_data`](super::Driver)).
     Programmatic,
 }
+
+/// An edge of programmatic dependent launch: a kernel may be launched before the kernel that it depends on has completed,
+/// and waits for it with `griddepcontrol.wait`. The first byte is `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, and the third
+/// `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
+const PROGRAMMATIC: [u8; 8] = [1, 0, 1, 0, 0, 0, 0, 0];
 
 impl NodeSequence {
     /// A graph without nodes.
@@ -68,10 +73,10 @@ impl NodeSequence {
             driver.cuGraphAddKernelNode(&mut node, self.graph, dependencies, count, kernel)?;
         }
         if let Some(before) = self.last.get().filter(|_| start == Start::Programmatic) {
-            let edge = EdgeData::PROGRAMMATIC;
             // SAFETY: both are nodes of the graph, and each address points to one element.
-            let added =
-                unsafe { driver.cuGraphAddDependencies_v2(self.graph, &before, &node, &edge, 1) };
+            let added = unsafe {
+                driver.cuGraphAddDependencies_v2(self.graph, &before, &node, &PROGRAMMATIC, 1)
+            };
             added.expect("programmatic launch is used only where the driver has this function")?;
         }
         self.last.set(Some(node));
