@@ -64,13 +64,6 @@ struct Node {
     handle: sys::CUgraphNode,
 }
 
-/// The grid of a launch of a kernel, in blocks and rows, and the bytes of each parameter.
-#[derive(PartialEq)]
-struct NodeLaunch<'p> {
-    grid: [u32; 2],
-    parameters: ArrayVec<&'p [u8], 6>,
-}
-
 impl Graph {
     /// A graph. Its memory is set to zero in the order of `stream`.
     pub fn new(
@@ -156,8 +149,12 @@ impl Graph {
         Ok(sequence)
     }
 
-    /// The launch of a kernel with `params`.
-    fn launch_of<'p>(&'p self, kernel: &'p KernelNode, params: &'p LaunchParams) -> NodeLaunch<'p> {
+    /// The grid of a launch of a kernel with `params`, in blocks and rows, and the bytes of each parameter.
+    fn launch_of<'p>(
+        &'p self,
+        kernel: &'p KernelNode,
+        params: &'p LaunchParams,
+    ) -> ([u32; 2], ArrayVec<&'p [u8], 6>) {
         let groups = params.groups.max(1);
         let multiprocessors = self.kernels.device().multiprocessors();
         let [per_multiprocessor, most] = kernel.blocks;
@@ -186,7 +183,7 @@ impl Graph {
             Reads::Publish => parameters.extend([headers, detections]),
             Reads::PublishColumns => parameters.extend([headers, detections, columns, rows]),
         }
-        NodeLaunch { grid, parameters }
+        (grid, parameters)
     }
 
     /// Calls `act` with the function, grid and parameters of `node` for `params`.
@@ -196,7 +193,7 @@ impl Graph {
         params: &LaunchParams,
         act: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> T,
     ) -> T {
-        let NodeLaunch { grid: [blocks, rows], parameters } = self.launch_of(&node.kernel, params);
+        let ([blocks, rows], parameters) = self.launch_of(&node.kernel, params);
         let mut addresses: ArrayVec<*mut c_void, 6> =
             parameters.iter().map(|value| value.as_ptr().cast_mut().cast()).collect();
         let threads = [node.kernel.threads, 1, 1];
