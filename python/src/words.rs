@@ -12,14 +12,14 @@ pub fn in_python(text: impl std::fmt::Display) -> String {
 pub fn of_error(error: &NmsError) -> String {
     match error {
         NmsError::Param(error) => of_param(error),
-        NmsError::Engine(EngineError::Overlap { overlap, boxes, instead }) => {
-            format!("overlap: {overlap:?} is not defined for {boxes} boxes; choose {instead:?}")
+        NmsError::Engine(EngineError::Overlap { overlap, boxes }) => {
+            format!("overlap: {overlap:?} is not defined for {boxes} boxes; choose \"iou\"")
         }
         NmsError::Engine(EngineError::NeedsHost { what, instead }) => {
             format!("results in device memory: {what}; {instead}, or pass results=\"host\"")
         }
-        NmsError::Engine(EngineError::Unsupported { engine, what, value, .. }) => format!(
-            "the engine {engine} does not support the {what} {value}; pass the arrays in host memory"
+        NmsError::Engine(EngineError::Unsupported { what, value }) => format!(
+            "the engine cuda does not support the {what} {value}; pass the arrays in host memory"
         ),
         error => in_python(error),
     }

@@ -121,7 +121,7 @@ impl Engine for Auto {
 
     fn description(&self) -> String {
         match (&self.cuda, &self.failure) {
-            (Some(cuda), _) => format!("the CPU, or {cuda}"),
+            (Some(cuda), _) => format!("the CPU, or {}", cuda.description()),
             (None, Some(failure)) => format!("the CPU ({failure})"),
             (None, None) => {
                 "the CPU, or a GPU, which is opened at the first frame with tensors".to_owned()

@@ -23,32 +23,24 @@ pub enum EngineError {
         /// Describes a valid place.
         expected: &'static str,
     },
-    /// The engine does not implement a feature that the layout or the parameters need.
-    #[error(
-        "the engine {engine} does not support the {what} {value}; choose the backend {instead}"
-    )]
+    /// The engine cuda does not implement a feature that the layout or the parameters need.
+    #[error("the engine cuda does not support the {what} {value}; choose the backend cpu")]
     Unsupported {
-        /// The engine's name.
-        engine: &'static str,
         /// The feature, such as "overlap measure".
         what: &'static str,
         /// The feature's value, which the engine does not implement.
         value: &'static str,
-        /// The backend that supports it.
-        instead: &'static str,
     },
     /// The method is not defined for the layout.
     #[error("{0}")]
     Method(String),
     /// The measure of overlap is not defined for the layout's boxes.
-    #[error("the overlap measure {overlap} is not defined for {boxes} boxes; choose {instead}")]
+    #[error("the overlap measure {overlap} is not defined for {boxes} boxes; choose iou")]
     Overlap {
         /// The measure.
         overlap: &'static str,
         /// The kind of boxes.
         boxes: &'static str,
-        /// A measure that is defined for them.
-        instead: &'static str,
     },
     /// The rows of a tensor in device memory have the numbers of their images.
     #[error(

@@ -118,13 +118,12 @@ pub(super) fn check_methods(layout: &Layout, params: &Params) -> Result<(), Engi
 /// # Errors
 /// [`EngineError::Overlap`] if it is not.
 pub(crate) fn check_overlap(is_oriented: bool, overlap: Overlap) -> Result<(), EngineError> {
-    let (boxes, instead) = match (is_oriented, overlap) {
-        (true, Overlap::Diou) => ("oriented", Overlap::Iou),
-        (false, Overlap::ProbIou) => ("upright", Overlap::Iou),
+    let boxes = match (is_oriented, overlap) {
+        (true, Overlap::Diou) => "oriented",
+        (false, Overlap::ProbIou) => "upright",
         _ => return Ok(()),
     };
-    let (overlap, instead) = (overlap.name(), instead.name());
-    Err(EngineError::Overlap { overlap, boxes, instead })
+    Err(EngineError::Overlap { overlap: overlap.name(), boxes })
 }
 
 /// Checks that the method is defined for the boxes, which are oriented or upright.

@@ -37,14 +37,13 @@ mod results;
 mod run_kernels;
 mod upload;
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::validate::{check_methods, validate};
 use super::{
-    Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, Job, Outcome, Overlap, Params,
-    ResultMemory, place,
+    DeviceOutcome, DeviceWork, Engine, EngineError, Job, Outcome, Overlap, Params, ResultMemory,
+    place,
 };
 use crate::decoder::Layout;
 use crate::device::{DeviceError, Driver, ForeignStream};
@@ -216,13 +215,9 @@ impl Cuda {
 /// # Errors
 /// [`EngineError::Unsupported`] if they do not.
 pub fn supports(params: &Params) -> Result<(), EngineError> {
+    let value = params.overlap.name();
     match params.overlap {
-        Overlap::Diou => Err(EngineError::Unsupported {
-            engine: Cuda::NAME,
-            what: "overlap measure",
-            value: params.overlap.name(),
-            instead: Cpu::NAME,
-        }),
+        Overlap::Diou => Err(EngineError::Unsupported { what: "overlap measure", value }),
         Overlap::Iou | Overlap::Representative | Overlap::Smaller | Overlap::ProbIou => Ok(()),
     }
 }
@@ -246,12 +241,7 @@ fn supports_layout(layout: &Layout, params: &Params) -> Result<(), EngineError> 
     supports(params)?;
     let has_sizes = layout.groups.iter().any(|group| group.sizes.is_some());
     if layout.score.peaks || layout.pairs.is_some() || has_sizes {
-        return Err(EngineError::Unsupported {
-            engine: Cuda::NAME,
-            what: "decoder",
-            value: layout.decoder,
-            instead: Cpu::NAME,
-        });
+        return Err(EngineError::Unsupported { what: "decoder", value: layout.decoder });
     }
     Ok(())
 }
@@ -275,17 +265,11 @@ impl Engine for Cuda {
         Ok(self)
     }
 
+    /// Written as `GPU 0 (NVIDIA H200, compute capability 9.0), driver for CUDA 13.0, PTX sm_90`.
     fn description(&self) -> String {
-        self.to_string()
-    }
-}
-
-/// Written as `GPU 0 (NVIDIA H200, compute capability 9.0), driver for CUDA 13.0, PTX sm_90`.
-impl fmt::Display for Cuda {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kernels = &self.on.kernels;
         let version = Driver::get().ok().and_then(|driver| driver.version().ok()).unwrap_or(0);
         let (major, minor) = (version / 1000, version % 1000 / 10);
-        write!(f, "{}, driver for CUDA {major}.{minor}, {}", kernels.device(), kernels.binary())
+        format!("{}, driver for CUDA {major}.{minor}, {}", kernels.device(), kernels.binary())
     }
 }
