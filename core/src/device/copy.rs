@@ -71,7 +71,7 @@ impl Stream {
         };
         let driver = self.device().enter()?;
         // SAFETY: the caller guarantees the memory. The driver reads the structure during the call.
-        unsafe { driver.cuMemcpy2DAsync_v2(&raw const copy, self.handle()) }
+        unsafe { driver.cuMemcpy2DAsync_v2(&raw const copy, self.handle) }
     }
 
     /// Sets `len` bytes at the device address `to` to zero, asynchronously, in stream order.
@@ -84,7 +84,7 @@ impl Stream {
     pub unsafe fn write_zeros(&self, to: u64, len: usize) -> Result<(), DriverError> {
         let driver = self.device().enter()?;
         // SAFETY: the caller guarantees the memory.
-        unsafe { driver.cuMemsetD8Async(to, 0, len, self.handle()) }
+        unsafe { driver.cuMemsetD8Async(to, 0, len, self.handle) }
     }
 
     /// Copies `bytes` to the device address `to`, in stream order. `bytes` may be changed as soon as this function
@@ -100,8 +100,6 @@ impl Stream {
         let driver = self.device().enter()?;
         // SAFETY: the caller guarantees the destination. When the call returns, the driver has read all bytes,
         // because they are in pageable memory.
-        unsafe {
-            driver.cuMemcpyHtoDAsync_v2(to, bytes.as_ptr().cast(), bytes.len(), self.handle())
-        }
+        unsafe { driver.cuMemcpyHtoDAsync_v2(to, bytes.as_ptr().cast(), bytes.len(), self.handle) }
     }
 }

@@ -68,8 +68,9 @@ pub struct Device {
     context: sys::CUcontext,
     ordinal: u32,
     name: String,
-    capability: (i32, i32),
-    multiprocessors: u32,
+    /// The major and the minor number of the compute capability.
+    pub(crate) capability: (i32, i32),
+    pub(crate) multiprocessors: u32,
     is_integrated: bool,
 }
 
@@ -160,16 +161,6 @@ impl Device {
     /// Returns the number of the GPU, starting at 0.
     pub fn ordinal(&self) -> u32 {
         self.ordinal
-    }
-
-    /// Returns the major and minor number of the compute capability.
-    pub fn capability(&self) -> (i32, i32) {
-        self.capability
-    }
-
-    /// Returns the number of multiprocessors.
-    pub fn multiprocessors(&self) -> u32 {
-        self.multiprocessors
     }
 
     /// Returns whether the GPU shares the host's memory, as on Jetson.

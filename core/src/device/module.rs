@@ -91,7 +91,7 @@ impl Drop for Module {
 /// A kernel of a [`Module`].
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    module: Arc<Module>,
+    pub(crate) module: Arc<Module>,
     function: sys::CUfunction,
 }
 
@@ -102,11 +102,6 @@ unsafe impl Send for Kernel {}
 unsafe impl Sync for Kernel {}
 
 impl Kernel {
-    /// The module that has the kernel.
-    pub(crate) fn module(&self) -> &Arc<Module> {
-        &self.module
-    }
-
     /// The kernel as a node of a [`NodeSequence`](super::NodeSequence): `grid` blocks of `block` threads without dynamic
     /// shared memory. `params` has the address of each parameter.
     pub fn node(

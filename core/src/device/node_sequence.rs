@@ -178,7 +178,7 @@ impl NodeSequence {
     ) -> Result<(), DriverError> {
         assert!(!self.exec.is_null(), "the graph is instantiated");
         // SAFETY: both handles exist; the caller guarantees the accesses of the nodes.
-        unsafe { driver.cuGraphLaunch(self.exec, stream.handle()) }
+        unsafe { driver.cuGraphLaunch(self.exec, stream.handle) }
     }
 }
 

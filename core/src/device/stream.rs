@@ -15,7 +15,7 @@ use super::{ContextGuard, Device, DeviceBuffer, DriverError, PinnedBuffer, Ready
 #[derive(Debug)]
 pub struct Stream {
     device: Arc<Device>,
-    handle: sys::CUstream,
+    pub(super) handle: sys::CUstream,
     /// True if other code owns the stream and will destroy it.
     is_foreign: bool,
 }
@@ -82,11 +82,6 @@ impl Stream {
     /// Returns the handle, a `CUstream`. It is valid until this value is dropped.
     pub fn as_raw(&self) -> *mut std::ffi::c_void {
         self.handle.cast()
-    }
-
-    /// Returns the handle in the type that the driver's functions take.
-    pub(crate) fn handle(&self) -> sys::CUstream {
-        self.handle
     }
 
     /// Sets all bytes of `buffer` to zero, asynchronously, in stream order.

@@ -141,12 +141,16 @@ impl<'a> TensorView<'a> {
 
     /// Returns true if the elements, or the elements of an image, are in device memory.
     pub fn is_on_device(&self) -> bool {
-        self.storage.is_on_device()
+        self.storage.any(&|memory| match memory {
+            Storage::Device(_) => true,
+            Storage::Mappable(memory) => memory.is_on_device(),
+            _ => false,
+        })
     }
 
     /// Returns true if the elements, or the elements of an image, have no copy in host memory.
     pub(crate) fn is_only_on_device(&self) -> bool {
-        self.storage.is_only_on_device()
+        self.storage.any(&|memory| matches!(memory, Storage::Device(_)))
     }
 
     /// The elements in device memory; `None` if they are in host memory.

@@ -32,22 +32,8 @@ impl Storage<'_> {
         }
     }
 
-    /// Returns true if it is device memory, or has an image in device memory.
-    pub(super) fn is_on_device(&self) -> bool {
-        self.any(&|memory| match memory {
-            Storage::Device(_) => true,
-            Storage::Mappable(memory) => memory.is_on_device(),
-            _ => false,
-        })
-    }
-
-    /// Returns true if it, or one of its images, cannot be mapped to host memory.
-    pub(super) fn is_only_on_device(&self) -> bool {
-        self.any(&|memory| matches!(memory, Storage::Device(_)))
-    }
-
     /// Returns true if `test` does for the memory, or for the memory of an image.
-    fn any(&self, test: &dyn Fn(&Storage<'_>) -> bool) -> bool {
+    pub(super) fn any(&self, test: &dyn Fn(&Storage<'_>) -> bool) -> bool {
         match self {
             // Not recursive: images of images are an error of every access.
             Self::Images(images) => (0..images.count()).any(|index| test(&images.storage(index))),
@@ -135,8 +121,8 @@ pub struct DeviceSlice {
     address: u64,
     len: usize,
     ready: Ready,
-    /// The GPU whose kernels can access the bytes, if the caller knows it.
-    ordinal: Option<u32>,
+    /// The GPU whose kernels can access the bytes, if the caller has stated it.
+    pub(crate) ordinal: Option<u32>,
 }
 
 impl DeviceSlice {
@@ -175,10 +161,5 @@ impl DeviceSlice {
     /// The work that must have completed before the bytes may be read.
     pub fn ready(&self) -> Ready {
         self.ready
-    }
-
-    /// The number of the GPU, if the caller has stated it.
-    pub(crate) fn ordinal(&self) -> Option<u32> {
-        self.ordinal
     }
 }

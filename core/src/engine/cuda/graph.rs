@@ -71,7 +71,7 @@ impl Graph {
         stream: &Stream,
         config: GraphConfig,
     ) -> Result<Self, DriverError> {
-        let device = kernels.device();
+        let device = &kernels.device;
         let stride = config.workspace_bytes();
         let workspace = DeviceBuffer::new(device, stride * config.groups as usize)?;
         // Headers must be zero. The remaining memory is set to zero only because some lanes load
@@ -129,7 +129,7 @@ impl Graph {
         times: u32,
         resets: bool,
     ) -> Result<NodeSequence, DriverError> {
-        let mut sequence = NodeSequence::new(self.kernels.device())?;
+        let mut sequence = NodeSequence::new(&self.kernels.device)?;
         let GraphConfig { capacity, sort, .. } = self.config;
         let (first, groups) = (self.workspace.address(), self.params.groups as usize);
         let stride = self.config.workspace_bytes();
@@ -156,7 +156,7 @@ impl Graph {
         params: &'p LaunchParams,
     ) -> ([u32; 2], ArrayVec<&'p [u8], 6>) {
         let groups = params.groups.max(1);
-        let multiprocessors = self.kernels.device().multiprocessors();
+        let multiprocessors = self.kernels.device.multiprocessors;
         let [per_multiprocessor, most] = kernel.blocks;
         let images = params.kernel.images.max(1);
         let grid = match kernel.reads {
@@ -203,7 +203,7 @@ impl Graph {
     /// Launches the kernels with `params`, asynchronously, in stream order.
     pub fn launch(&mut self, stream: &Stream, params: &LaunchParams) -> Result<(), DriverError> {
         debug_assert!(params.groups <= self.config.groups, "the graph holds the launch");
-        let driver = self.kernels.device().enter()?;
+        let driver = self.kernels.device.enter()?;
         // If this fails, the engine drops the graph.
         for node in &self.nodes {
             if self.launch_of(&node.kernel, params) != self.launch_of(&node.kernel, &self.params) {
@@ -227,7 +227,7 @@ impl Graph {
         stream: &Stream,
         params: &LaunchParams,
     ) -> Result<(), DriverError> {
-        let driver = self.kernels.device().enter()?;
+        let driver = self.kernels.device.enter()?;
         for node in &self.nodes {
             self.with_node_params(node, params, |node| {
                 // SAFETY: see `launch`; the parameters match the kernel's signature.
@@ -265,7 +265,7 @@ mod tests {
     impl Fixture {
         fn new(groups: u32, capacity: u32) -> Self {
             let kernels = Kernels::open(0).unwrap();
-            let device = kernels.device();
+            let device = &kernels.device;
             let stream = Stream::new(device).unwrap();
             let mut results = Results::new(device).unwrap();
             let size = ResultSize { capacity, groups, column_components: 0, mask_words: 0 };

@@ -143,7 +143,7 @@ fn await_on_device(
         return Ok(address);
     }
     let ordinal = device.ordinal();
-    let location = if slice.ordinal() == Some(ordinal) {
+    let location = if slice.ordinal == Some(ordinal) {
         Location::Accessible(address)
     } else {
         device.locate(address)?

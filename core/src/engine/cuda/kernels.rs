@@ -17,8 +17,8 @@ use crate::tensor::ElementType;
 
 /// Kernels for GPUs with at least a certain compute capability.
 #[derive(Debug)]
-struct KernelBinary {
-    name: &'static str,
+pub(super) struct KernelBinary {
+    pub name: &'static str,
     from: (i32, i32),
     /// Machine code or PTX.
     kernels: CompressedKernels,
@@ -118,8 +118,9 @@ const FIRST: &CStr = c"publish";
 /// The kernels on one GPU, shared by all engines on it.
 #[derive(Debug)]
 pub(super) struct Kernels {
-    device: Arc<Device>,
-    binary: &'static KernelBinary,
+    pub device: Arc<Device>,
+    /// The binary that the kernels are from.
+    pub binary: &'static KernelBinary,
     /// True if each kernel waits for the preceding one with a grid dependency wait.
     pub programmatic_launch: bool,
     /// The kernels that were loaded so far.
@@ -144,10 +145,10 @@ impl Kernels {
     }
 
     fn load(device: Arc<Device>) -> Result<Self, DriverError> {
-        let binaries = KERNEL_BINARIES.iter().filter(|binary| device.capability() >= binary.from);
+        let binaries = KERNEL_BINARIES.iter().filter(|binary| device.capability >= binary.from);
         let mut refused = None;
         for binary in binaries {
-            let target = if binary.is_native { device.capability() } else { binary.from };
+            let target = if binary.is_native { device.capability } else { binary.from };
             let supports_edge_data = device.enter()?.supports_edge_data();
             let kernels = Self {
                 device: device.clone(),
@@ -164,15 +165,6 @@ impl Kernels {
         Err(refused.expect("a device is from 6.0 on, and so is the last binary"))
     }
 
-    pub fn device(&self) -> &Arc<Device> {
-        &self.device
-    }
-
-    /// The name of the binary that the kernels are from.
-    pub fn binary(&self) -> &'static str {
-        self.binary.name
-    }
-
     /// The kernel `name`. Loads it if needed.
     ///
     /// # Errors
@@ -184,7 +176,7 @@ impl Kernels {
         }
         // Machine code has all kernels in one module.
         let module = match loaded.first() {
-            Some((_, kernel)) if self.binary.is_native => kernel.module().clone(),
+            Some((_, kernel)) if self.binary.is_native => kernel.module.clone(),
             // SAFETY: PTX is a C string, and machine code is as the compiler wrote it.
             _ => unsafe { Module::of_image(&self.device, &self.binary.image(name)) }?,
         };

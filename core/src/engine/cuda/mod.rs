@@ -75,7 +75,7 @@ impl Cuda {
 
     /// The GPU that the engine runs on.
     pub fn device(&self) -> &Arc<crate::device::Device> {
-        self.on.kernels.device()
+        &self.on.kernels.device
     }
 
     /// Sorts the candidates of groups with more than `limit` candidates, in chunks, the first with
@@ -164,7 +164,7 @@ impl Cuda {
             Ok(())
         })?;
         Ok(DeviceOutcome {
-            device: self.on.kernels.device().clone(),
+            device: self.on.kernels.device.clone(),
             groups,
             capacity,
             column_components: layout.column_components(),
@@ -270,6 +270,6 @@ impl Engine for Cuda {
         let kernels = &self.on.kernels;
         let version = Driver::get().ok().and_then(|driver| driver.version().ok()).unwrap_or(0);
         let (major, minor) = (version / 1000, version % 1000 / 10);
-        format!("{}, driver for CUDA {major}.{minor}, {}", kernels.device(), kernels.binary())
+        format!("{}, driver for CUDA {major}.{minor}, {}", kernels.device, kernels.binary.name)
     }
 }

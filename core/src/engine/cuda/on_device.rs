@@ -80,7 +80,7 @@ pub(in crate::engine) type CallersStream<'a> = (ForeignStream, &'a mut dyn FnMut
 impl OnDevice {
     pub fn new(ordinal: u32) -> Result<Self, DeviceError> {
         let kernels = Kernels::open(ordinal)?;
-        let device = kernels.device();
+        let device = &kernels.device;
         Ok(Self {
             graphs: Graphs::default(),
             groups: Vec::new(),
@@ -176,9 +176,8 @@ impl OnDevice {
         job: Job<'_>,
         mut caller: Option<&mut CallersStream<'_>>,
     ) -> Result<DeviceWork, EngineError> {
-        let foreign = caller
-            .as_ref()
-            .map(|(stream, _)| Stream::of_other_code(self.kernels.device(), *stream));
+        let foreign =
+            caller.as_ref().map(|(stream, _)| Stream::of_other_code(&self.kernels.device, *stream));
         let foreign = foreign.as_ref();
         // Runs share the workspace and the results.
         match foreign {
@@ -237,7 +236,7 @@ impl OnDevice {
         stream: ForeignStream,
         memory: Option<ResultMemory>,
     ) -> Result<(usize, ResultAddresses), EngineError> {
-        let device = self.kernels.device();
+        let device = &self.kernels.device;
         let stream = Stream::of_other_code(device, stream);
         let is_capturing = stream.is_capturing()?;
         if !is_capturing {
@@ -260,7 +259,7 @@ impl OnDevice {
                 let size = graph.config.results();
                 if self.device_results.as_ref().is_none_or(|(held, _)| *held != size) {
                     self.device_results = None;
-                    let buffer = DeviceBuffer::new(self.kernels.device(), size.bytes())?;
+                    let buffer = DeviceBuffer::new(&self.kernels.device, size.bytes())?;
                     self.device_results = Some((size, buffer));
                 }
                 let (_, buffer) = self.device_results.as_ref().expect("just made");
