@@ -65,7 +65,7 @@ fn bytes_on_host(images: &[Storage<'_>]) -> u64 {
 
 /// Asserts that the outcomes are equal to the bit.
 pub fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
-    assert_eq!(found.column_components, expected.column_components(), "{case}");
+    assert_eq!(found.column_components, expected.column_components, "{case}");
     assert_eq!(found.groups().len(), expected.groups().len(), "{case}");
     for (index, (expected, found)) in expected.groups().zip(found.groups()).enumerate() {
         assert_eq!(bits(&found), bits(&expected), "{case}, image {index}");
