@@ -25,8 +25,7 @@ pub(super) struct BoxInput<'t, 'a> {
 impl<'t, 'a> BoxInput<'t, 'a> {
     /// True if a tensor is in device memory.
     pub fn is_on_device(&self) -> bool {
-        let tensors = [Some(self.boxes), Some(self.scores), self.groups];
-        tensors.into_iter().flatten().any(TensorView::is_on_device)
+        self.tensors().iter().any(TensorView::is_on_device)
     }
 
     /// Boxes, scores and groups.

@@ -13,7 +13,7 @@ use crate::decoder::MAX_CLASSES;
 use crate::device::{Device, Stream};
 use crate::engine::{Detection, EngineError, MAX_ANGLE, MAX_BOX_SIDE};
 use crate::geometry::{Corners, OrientedBox};
-use crate::tensor::{DeviceSlice, Elements, Resident, Shape, Storage, TensorView, with_elements};
+use crate::tensor::{DeviceSlice, Elements, Resident, Shape, Storage, TensorView};
 
 /// The rank of a box.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,21 +57,21 @@ impl HostBoxes {
         input: &BoxInput<'_, '_>,
         [of_boxes, of_scores, of_groups, of_column]: &mut Downloads,
     ) -> Result<(), NmsError> {
-        let boxes = HostNumbers::new(input.boxes, of_boxes)?;
-        let scores = HostNumbers::new(input.scores, of_scores)?;
-        let groups = input.groups.map(|groups| HostNumbers::new(groups, of_groups)).transpose()?;
-        let column = input.column.map(|column| HostNumbers::new(column, of_column)).transpose()?;
+        let boxes = on_host(input.boxes, of_boxes)?;
+        let scores = on_host(input.scores, of_scores)?;
+        let groups = input.groups.map(|groups| on_host(groups, of_groups)).transpose()?;
+        let column = input.column.map(|column| on_host(column, of_column)).transpose()?;
 
         self.rows.clear();
-        column.iter().for_each(|column| column.append_to(&mut self.rows));
+        column.iter().for_each(|column| append(column, &mut self.rows));
         self.is_oriented = input.is_oriented;
         self.numbers.clear();
         self.scores.clear();
         self.classes.clear();
         self.indices.clear();
         self.always_kept.clear();
-        boxes.append_to(&mut self.numbers);
-        scores.append_to(&mut self.scores);
+        append(&boxes, &mut self.numbers);
+        append(&scores, &mut self.scores);
         for (index, score) in self.scores.iter_mut().enumerate() {
             if score.is_nan() {
                 let got = format_args!("NaN as the score of box {index}");
@@ -82,20 +82,21 @@ impl HostBoxes {
             *score = score.clamp(f32::MIN, f32::MAX) + 0.0;
         }
         if let Some(groups) = groups {
-            number_groups(&groups, &mut self.classes, &mut self.group_numbers)?;
+            let count = self.scores.len();
+            number_groups(&groups, count, &mut self.classes, &mut self.group_numbers)?;
         }
         let all = self.numbers.chunks_exact(input.numbers()).zip(&self.scores);
         for (index, (numbers, &score)) in (0..).zip(all) {
-            match kind(numbers) {
-                Kind::Regular if self.always_kept.is_empty() => {}
-                Kind::Regular => self.indices.push(index),
-                Kind::NeverOverlaps => {
+            match can_overlap(numbers) {
+                Ok(true) if self.always_kept.is_empty() => {}
+                Ok(true) => self.indices.push(index),
+                Ok(false) => {
                     if self.always_kept.is_empty() {
                         self.indices.extend(0..index);
                     }
                     self.always_kept.push(Ranked { score, index });
                 }
-                Kind::Unsupported(expected) => {
+                Err(expected) => {
                     let got = format_args!("{numbers:?} as box {index}");
                     return Err(NmsError::input(expected, got));
                 }
@@ -148,22 +149,22 @@ fn keep<T: Copy>(numbers: &mut Vec<T>, count: usize, indices: &[u32]) {
     numbers.truncate(indices.len() * width);
 }
 
-/// Fills `classes` with a number from 0 for each group.
+/// Fills `classes` with the number of the group of each of `count` boxes, from 0.
 fn number_groups(
-    groups: &HostNumbers<'_>,
+    groups: &Elements<'_>,
+    count: usize,
     classes: &mut Vec<i32>,
     numbers: &mut HashMap<i64, i32>,
 ) -> Result<(), NmsError> {
     let is_class = |value: i64| (0..MAX_CLASSES as i64).contains(&value);
-    let indices = 0..groups.len();
-    if indices.clone().all(|index| is_class(groups.integer(index))) {
-        classes.extend(indices.map(|index| groups.integer(index) as i32));
+    if (0..count).all(|index| is_class(integer(groups, index))) {
+        classes.extend((0..count).map(|index| integer(groups, index) as i32));
         return Ok(());
     }
     numbers.clear();
-    for index in indices {
+    for index in 0..count {
         let next = numbers.len() as i32;
-        classes.push(*numbers.entry(groups.integer(index)).or_insert(next));
+        classes.push(*numbers.entry(integer(groups, index)).or_insert(next));
     }
     match numbers.len() {
         0..=MAX_CLASSES => Ok(()),
@@ -174,18 +175,12 @@ fn number_groups(
     }
 }
 
-/// The effect of a box in an engine.
-enum Kind {
-    /// It becomes a candidate.
-    Regular,
-    /// It is dropped or rejected, and its overlap with any box is zero or undefined.
-    NeverOverlaps,
-    /// It is rejected, though it can overlap. The text says what was expected.
-    Unsupported(&'static str),
-}
-
-/// The effect of a box of these numbers: corners, or center, size and angle.
-fn kind(numbers: &[f32]) -> Kind {
+/// Returns true if engines make a candidate of a box of these numbers: corners, or center, size and angle. They drop or
+/// reject others, whose overlap with any box is zero or undefined.
+///
+/// # Errors
+/// If engines reject the box, though it can overlap. The text says what was expected.
+fn can_overlap(numbers: &[f32]) -> Result<bool, &'static str> {
     let (size, oriented) = match *numbers {
         [x, y, width, height, angle] => {
             let size = [width, height];
@@ -195,61 +190,56 @@ fn kind(numbers: &[f32]) -> Kind {
     };
     // Overlaps with infinite numbers are not defined; the side of a box with two of them is NaN.
     if numbers.iter().any(|number| number.is_infinite()) {
-        return Kind::Unsupported("boxes with sides of at most 10^9");
+        return Err("boxes with sides of at most 10^9");
     }
     if numbers.iter().any(|number| number.is_nan()) || size.iter().any(|side| *side <= 0.0) {
-        return Kind::NeverOverlaps;
+        return Ok(false);
     }
     if !size.iter().all(|side| *side <= MAX_BOX_SIDE) {
-        return Kind::Unsupported("boxes with sides of at most 10^9");
+        return Err("boxes with sides of at most 10^9");
     }
-    let Some(oriented) = oriented else { return Kind::Regular };
+    let Some(oriented) = oriented else { return Ok(true) };
     if oriented.angle.abs() > MAX_ANGLE {
-        return Kind::Unsupported("angles in radians of at most 10^4 in magnitude");
+        return Err("angles in radians of at most 10^4 in magnitude");
     }
     // Oriented boxes conflict only if their bounds intersect.
     let Corners { x1, y1, x2, y2 } = oriented.bounds();
     let is_finite = [x1, y1, x2, y2].iter().all(|edge| edge.is_finite());
-    if is_finite && x2 > x1 && y2 > y1 { Kind::Regular } else { Kind::NeverOverlaps }
+    Ok(is_finite && x2 > x1 && y2 > y1)
 }
 
-/// The elements of a tensor in host memory.
-pub(super) struct HostNumbers<'a>(pub(super) Elements<'a>);
+/// The elements of `tensor`; those in device memory are copied to `copy`.
+pub(super) fn on_host<'a>(
+    tensor: &TensorView<'a>,
+    copy: &'a mut Vec<u64>,
+) -> Result<Elements<'a>, EngineError> {
+    let slice = match tensor.resident()? {
+        Resident::Host(_) => return Ok(tensor.elements()?),
+        Resident::Device(slice) => slice,
+    };
+    copy.clear();
+    copy.resize(slice.len().div_ceil(size_of::<u64>()), 0);
+    let bytes = &mut bytemuck::cast_slice_mut(copy)[..slice.len()];
+    download(tensor, slice, bytes)?;
+    let shape = Shape::new(&tensor.shape).expect("it is the shape of a tensor");
+    Ok(TensorView::new(tensor.id, tensor.element, shape, Storage::Host(bytes)).elements()?)
+}
 
-impl<'a> HostNumbers<'a> {
-    /// The elements of `tensor`; those in device memory are copied to `copy`.
-    pub fn new(tensor: &TensorView<'a>, copy: &'a mut Vec<u64>) -> Result<Self, NmsError> {
-        let slice = match tensor.resident().map_err(EngineError::from)? {
-            Resident::Host(_) => return Ok(Self(tensor.elements().map_err(EngineError::from)?)),
-            Resident::Device(slice) => slice,
-        };
-        copy.clear();
-        copy.resize(slice.len().div_ceil(size_of::<u64>()), 0);
-        let bytes = &mut bytemuck::cast_slice_mut(copy)[..slice.len()];
-        download(tensor, slice, bytes)?;
-        let shape = Shape::new(&tensor.shape).expect("it is the shape of a tensor");
-        let on_host = TensorView::new(tensor.id, tensor.element, shape, Storage::Host(bytes));
-        Ok(Self(on_host.elements().map_err(EngineError::from)?))
+/// Appends the numbers of boxes, scores or a column to `to`.
+fn append(elements: &Elements<'_>, to: &mut Vec<f32>) {
+    match elements {
+        Elements::F32(elements) => to.extend_from_slice(elements),
+        Elements::F16(elements) => to.extend(elements.iter().map(|element| element.to_f32())),
+        _ => unreachable!("boxes and scores are floating-point numbers"),
     }
+}
 
-    fn len(&self) -> usize {
-        with_elements!(self.0, elements => elements.len())
-    }
-
-    fn append_to(&self, to: &mut Vec<f32>) {
-        match self.0 {
-            Elements::F32(elements) => to.extend_from_slice(elements),
-            Elements::F16(elements) => to.extend(elements.iter().map(|element| element.to_f32())),
-            _ => unreachable!("boxes and scores are floating-point numbers"),
-        }
-    }
-
-    pub fn integer(&self, index: usize) -> i64 {
-        match self.0 {
-            Elements::I32(elements) => elements[index].into(),
-            Elements::I64(elements) => elements[index],
-            _ => unreachable!("groups are integers"),
-        }
+/// A box's group or class.
+pub(super) fn integer(elements: &Elements<'_>, index: usize) -> i64 {
+    match elements {
+        Elements::I32(elements) => elements[index].into(),
+        Elements::I64(elements) => elements[index],
+        _ => unreachable!("groups are integers"),
     }
 }
 

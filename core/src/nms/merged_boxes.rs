@@ -7,7 +7,7 @@
 
 use super::box_input::BoxInput;
 use super::boxes::{BoxNms, lay_out};
-use super::host_boxes::{HostBoxes, HostNumbers};
+use super::host_boxes::{HostBoxes, integer, on_host};
 use super::{Detection, NmsError};
 use crate::engine::Boxes;
 use crate::tensor::TensorView;
@@ -106,12 +106,11 @@ impl BoxNms {
         let (cpu, result, host) = (&mut self.cpu, &mut self.merged, &self.host);
         let HostBoxes { numbers, scores, classes, rows, .. } = host;
         let [of_boxes, _, of_classes, _] = &mut self.downloads;
-        let input_boxes = HostNumbers::new(input.boxes, of_boxes)?;
-        let input_classes =
-            input.groups.map(|classes| HostNumbers::new(classes, of_classes)).transpose()?;
+        let input_boxes = on_host(input.boxes, of_boxes)?;
+        let input_classes = input.groups.map(|classes| on_host(classes, of_classes)).transpose()?;
         result.truncate(0);
         let unchanged =
-            |index: usize| [0, 1, 2, 3].map(|number| input_boxes.0.to_f32(index * 4 + number));
+            |index: usize| [0, 1, 2, 3].map(|number| input_boxes.to_f32(index * 4 + number));
         // Candidates below the threshold are the last ones in descending rank. A limit of 0
         // candidates would mean no limit.
         let least = self.score_threshold;
@@ -134,7 +133,7 @@ impl BoxNms {
             result.boxes.push(corners);
             result.scores.push(kept.score);
             result.keepers.push(kept.index);
-            result.classes.extend(input_classes.as_ref().map(|it| it.integer(index)));
+            result.classes.extend(input_classes.as_ref().map(|it| integer(it, index)));
             result.merged.extend(merged.iter().map(|&anchor| host.index(anchor)));
             result.merged_ends.push(result.merged.len());
         });
