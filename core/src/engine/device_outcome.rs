@@ -32,7 +32,7 @@ pub struct DeviceOutcome<'a> {
 }
 
 /// Memory of the caller for the result of one group of images, as device addresses. The caller has set it to zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResultMemory {
     /// For one [`DeviceCounts`], aligned to 16 bytes.
     pub counts: u64,

@@ -15,8 +15,8 @@ use super::kernels::Kernels;
 use super::layout_params::{ColumnParams, LayoutParams};
 use super::mask_params::MaskParams;
 use super::merging::{ByColumnParams, MergeParams};
-use super::results::ResultAddresses;
 use crate::device::{DeviceBuffer, DriverError, Kernel, NodeSequence, Start, Stream};
+use crate::engine::ResultMemory;
 
 /// The parameters that change from launch to launch.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,7 +35,9 @@ pub(super) struct LaunchParams {
     /// For layouts with prototypes.
     pub masks: MaskParams,
     /// The memory that the last kernels write to.
-    pub results: ResultAddresses,
+    pub results: ResultMemory,
+    /// The device address of the masks that they write.
+    pub mask_words: u64,
 }
 
 /// An instantiated graph, with its kernels' workspace.
@@ -166,9 +168,9 @@ impl Graph {
         };
         let mut parameters: ArrayVec<_, 6> = self.memory.iter().map(bytemuck::bytes_of).collect();
         let columns = bytemuck::bytes_of(&params.columns);
-        let ResultAddresses { headers, detections, rows, mask_words } = &params.results;
+        let ResultMemory { counts, detections, columns: rows } = &params.results;
         let [headers, detections, rows, mask_words] =
-            [headers, detections, rows, mask_words].map(bytemuck::bytes_of);
+            [counts, detections, rows, &params.mask_words].map(bytemuck::bytes_of);
         match &kernel.reads {
             Reads::Workspace => {}
             Reads::Decode => parameters.insert(0, bytemuck::bytes_of(&params.kernel)),

@@ -49,7 +49,6 @@ use crate::decoder::Layout;
 use crate::device::{DeviceError, Driver, ForeignStream};
 use interface::SortLimits;
 use on_device::{CallersStream, OnDevice};
-use results::ResultAddresses;
 pub use run_kernels::RunKernels;
 
 /// The engine that runs on an NVIDIA GPU.
@@ -158,7 +157,7 @@ impl Cuda {
         }
         let groups = place::group_count(images) as usize;
         assert!(memory.is_none() || groups == 1, "memory is provided for one group");
-        let (mut capacity, mut addresses) = (0, ResultAddresses::default());
+        let (mut capacity, mut addresses) = (0, ResultMemory::default());
         self.follow_tensors(|on| {
             (capacity, addresses) = on.enqueue_batch(job, stream, memory)?;
             Ok(())
@@ -168,9 +167,9 @@ impl Cuda {
             groups,
             capacity,
             column_components: layout.column_components(),
-            counts: addresses.headers,
+            counts: addresses.counts,
             detections: addresses.detections,
-            columns: if layout.columns.is_empty() { 0 } else { addresses.rows },
+            columns: if layout.columns.is_empty() { 0 } else { addresses.columns },
             engine: PhantomData,
         })
     }

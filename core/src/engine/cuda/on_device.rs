@@ -21,7 +21,7 @@ use super::layout_params::{ColumnParams, LayoutParams};
 use super::mask_params::{MaskParams, MaskPlaceParams, mask_capacity, mask_kernel};
 use super::merging::{self, ByColumnParams, MergeParams};
 use super::places::PlacedImage;
-use super::results::{ResultAddresses, ResultSize, Results};
+use super::results::{ResultSize, Results};
 use super::upload::{Cached, PriorTable, UploadStream};
 use crate::decoder::Field;
 use crate::device::{DeviceBuffer, DeviceError, DriverError, ForeignStream, Stream};
@@ -235,7 +235,7 @@ impl OnDevice {
         job: Job<'_>,
         stream: ForeignStream,
         memory: Option<ResultMemory>,
-    ) -> Result<(usize, ResultAddresses), EngineError> {
+    ) -> Result<(usize, ResultMemory), EngineError> {
         let device = &self.kernels.device;
         let stream = Stream::of_other_code(device, stream);
         let is_capturing = stream.is_capturing()?;
@@ -250,11 +250,7 @@ impl OnDevice {
         let graph =
             graphs.prepare(config, config.capacity, &mut params, kernels, &stream, enqueued)?;
         let (capacity, addresses) = match memory {
-            Some(ResultMemory { counts, detections, columns }) => {
-                let headers = counts;
-                let to = ResultAddresses { headers, detections, rows: columns, mask_words: 0 };
-                (job.params.max_detections, to)
-            }
+            Some(memory) => (job.params.max_detections, memory),
             None => {
                 let size = graph.config.results();
                 if self.device_results.as_ref().is_none_or(|(held, _)| *held != size) {
@@ -322,6 +318,7 @@ impl OnDevice {
         // The graph may have been made for results in device memory.
         results.make_room(graph.config.results())?;
         params.results = results.addresses();
+        params.mask_words = results.mask_address();
         results.clear(wanted.groups);
         graph.launch(stream, params)?;
         Ok(graph.config)

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::interface::{COMPLETE, ResultHeader, detections_offset, results_bytes};
 use super::layout_params::columns_bytes;
 use crate::device::{Device, DriverError, PinnedBuffer, Stream};
-use crate::engine::{Detection, EngineError};
+use crate::engine::{Detection, EngineError, ResultMemory};
 
 /// How long a thread polls without pause: longer than most launches take.
 const SPIN_TIME: Duration = Duration::from_micros(200);
@@ -55,24 +55,13 @@ impl ResultSize {
     }
 
     /// The addresses of results that begin at `first`.
-    pub fn addresses(&self, first: u64) -> ResultAddresses {
-        ResultAddresses {
-            headers: first,
+    pub fn addresses(&self, first: u64) -> ResultMemory {
+        ResultMemory {
+            counts: first,
             detections: first + detections_offset(self.groups) as u64,
-            rows: first + results_bytes(self.capacity, self.groups) as u64,
-            mask_words: first + self.masks_offset() as u64,
+            columns: first + results_bytes(self.capacity, self.groups) as u64,
         }
     }
-}
-
-/// The device addresses of results.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ResultAddresses {
-    pub headers: u64,
-    pub detections: u64,
-    /// The rows of columns.
-    pub rows: u64,
-    pub mask_words: u64,
 }
 
 /// How long recent launches were waited for.
@@ -127,8 +116,13 @@ impl Results {
         Ok(())
     }
 
-    pub fn addresses(&self) -> ResultAddresses {
+    pub fn addresses(&self) -> ResultMemory {
         self.size.addresses(self.buffer.address())
+    }
+
+    /// The device address of the masks.
+    pub fn mask_address(&self) -> u64 {
+        self.buffer.address() + self.size.masks_offset() as u64
     }
 
     /// Resets the headers of the first `groups` groups before a launch.
