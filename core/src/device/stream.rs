@@ -289,11 +289,9 @@ impl OwnedEvent {
     /// # Errors
     /// If the driver cannot create the event.
     pub fn with_blocking_wait(device: &Arc<Device>) -> Result<Self, DriverError> {
-        let flags = [
-            sys::CUevent_flags::CU_EVENT_DISABLE_TIMING,
-            sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC,
-        ];
-        Self::with_flags(device, flags.into_iter().fold(0, |all, flag| all | flag as u32))
+        let without_time = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        let blocking = sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
+        Self::with_flags(device, without_time | blocking)
     }
 
     /// Creates an event whose time can be compared with another event's by [`since`](Self::since).

@@ -50,7 +50,7 @@ impl FrameFit {
     /// # Errors
     /// If the sizes do not fit the letterbox, or are invalid.
     pub fn mapping(&self) -> Result<Mapping, FitError> {
-        Ok(Mapping::new(self.frame, self.model_pixels()?.unwrap_or_default(), self.letterbox)?)
+        Ok(Mapping::new(self.frame, self.model_pixels()?, self.letterbox)?)
     }
 
     /// The mappings of regions, each of which was scaled as if it were a frame.
@@ -58,19 +58,16 @@ impl FrameFit {
     /// # Errors
     /// The errors of [`mapping`](Self::mapping), and if a region is not inside the frame.
     pub fn regions(&self, regions: &[FrameRegion]) -> Result<Vec<Mapping>, FitError> {
-        let model = self.model_pixels()?.unwrap_or_default();
+        let model = self.model_pixels()?;
         let mapping = |&region| Ok(Mapping::of_region(self.frame, region, model, self.letterbox)?);
         regions.iter().map(mapping).collect()
     }
 
-    fn model_pixels(&self) -> Result<Option<[u32; 2]>, FitError> {
-        let Some(size) = self.model else { return Ok(None) };
+    /// The size of the model's input, or zeros if it is not known.
+    fn model_pixels(&self) -> Result<[u32; 2], FitError> {
+        let Some(size) = self.model else { return Ok([0; 2]) };
         check_model_size(size)?;
         let whole = size.map(|side| side as u32);
-        if whole.map(|side| side as f32) == size {
-            Ok(Some(whole))
-        } else {
-            Err(FitError::Model(size))
-        }
+        if whole.map(|side| side as f32) == size { Ok(whole) } else { Err(FitError::Model(size)) }
     }
 }

@@ -373,14 +373,13 @@ impl OnDevice {
         let columns = (survivors * self.results.column_components() * size_of::<f32>()) as u64;
         let detections = detections_offset(groups) + survivors * size_of::<Detection>();
         *work += DeviceWork {
-            bytes_uploaded: 0,
             bytes_downloaded: detections as u64 + columns,
             column_bytes_downloaded: columns,
             // `place_masks` computes these from the survivors.
-            mask_bytes_downloaded: 0,
             launches: 1,
             rounds: rounds.into(),
             time: Duration::from_nanos(nanoseconds.into()),
+            ..DeviceWork::default()
         };
         Ok(most)
     }
