@@ -4,6 +4,7 @@
 use std::fs::read_to_string;
 
 use gst_newer::Capabilities;
+use nmsfilter_core::engine::Engine as _;
 
 use crate::engines::Engines;
 
@@ -18,7 +19,7 @@ pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
     let os = os.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
     let cores = std::thread::available_parallelism().map_or(0, |count| count.get());
     let gpu = match (engines.cuda(), &engines.cuda_error) {
-        (Some(cuda), _) => cuda.to_string(),
+        (Some(cuda), _) => cuda.description(),
         (None, Some(error)) => format!("none: {error}"),
         (None, None) => "none".to_owned(),
     };
