@@ -9,7 +9,8 @@
 pub(super) struct Buckets<T = u32> {
     /// For each bucket, the index in `values` after its last value.
     ends: Vec<u32>,
-    values: Vec<T>,
+    /// The values of all buckets, one bucket after the other.
+    pub values: Vec<T>,
 }
 
 impl<T: Copy + Default> Buckets<T> {
@@ -31,11 +32,6 @@ impl<T: Copy + Default> Buckets<T> {
             sorted[*end as usize] = value;
             *end += 1;
         }
-    }
-
-    /// The values of all buckets, one bucket after the other.
-    pub fn values(&self) -> &[T] {
-        &self.values
     }
 
     /// The values of each bucket.

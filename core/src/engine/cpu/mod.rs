@@ -224,10 +224,14 @@ impl Cpu {
             self.merge(params);
             return;
         }
-        let is_by_class = self.is_by_class(params);
         let compares_classes = compares_classes(&self.decoder, params);
         let Self { decoder, ranking, by_class, results, .. } = self;
         let survivors = &mut results.survivors;
+        let candidates = decoder.found.candidates.len();
+        // With fewer survivors than candidates, suppression can stop early.
+        let is_by_class = params.method != Method::None
+            && candidates <= cap(params.survivors_to_find())
+            && candidates >= by_class::LEAST_CANDIDATES;
         let Lists { of_all, of_classes } = &mut self.suppressors;
         let oriented = &mut self.oriented_suppressors;
         let suppression =
@@ -239,16 +243,6 @@ impl Cpu {
             (true, true) => dispatch((suppression, &mut oriented.of_classes)),
             (true, false) => dispatch((suppression, &mut oriented.of_all)),
         }
-    }
-
-    /// Returns true if upright boxes are suppressed class by class.
-    fn is_by_class(&self, params: &Params) -> bool {
-        let candidates = self.decoder.found.candidates.len();
-        compares_classes(&self.decoder, params)
-            && params.method != Method::None
-            // With fewer survivors than candidates, suppression can stop early.
-            && candidates <= cap(params.survivors_to_find())
-            && candidates >= by_class::LEAST_CANDIDATES
     }
 }
 

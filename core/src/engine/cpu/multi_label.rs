@@ -146,7 +146,7 @@ impl CandidateDecoder {
             }
             let Pairs { by_class, by_anchor } = &mut pairs;
             by_anchor.fill(len, by_class.iter().map(|&pair| (pair.anchor.into(), pair)));
-            for &Pair { anchor, class, score } in by_anchor.values() {
+            for &Pair { anchor, class, score } in &by_anchor.values {
                 let pair = [start + usize::from(anchor), class.into()];
                 self.add_pair_if_candidate(pair, None, score, &image);
             }
