@@ -50,8 +50,8 @@ fn read(file: &Path) -> Vec<u8> {
     std::fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// Writes the compressed `bytes` of the file `name` to `folder`. `core/src/device/compressed.rs` decompresses them, with
-/// the same `similar` file.
+/// Writes the compressed `bytes` of the file `name` to `folder`. `core/src/device/compressed.rs` decompresses them, and
+/// also needs the file `similar`.
 fn compress(name: &str, bytes: &[u8], similar: Option<&[u8]>, folder: &Path) {
     let mut options = Lzma2Options::with_preset(PRESET);
     options.lzma_options.dict_size = DICTIONARY;

@@ -80,5 +80,6 @@ echo "$data" >"$folder/data-folder"
 git describe --always --dirty --abbrev=8 --exclude='*' >"$folder/commit"
 [ -z "${NMSFILTER_WHEEL-}" ] || python3 -m zipfile -e "$NMSFILTER_WHEEL" "$folder/python"
 [ -z "$gstreamer" ] || cp "$gstreamer" "$folder/gstreamer.tar.xz"
-tar -C "$folder" --remove-files --dereference -cJf "$folder/programs.tar.xz" programs data
+# All programs have the plugins' code, so a dictionary that holds several programs makes the archive smaller by half.
+XZ_OPT=-9 tar -C "$folder" --remove-files --dereference -cJf "$folder/programs.tar.xz" programs data
 du -sh "$folder"

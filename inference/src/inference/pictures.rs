@@ -3,8 +3,9 @@
 //!
 //! In: frames of one format and size, regions of them, and the address of a picture in a batch. Out: the picture of
 //! each region, at this address and after it. On a GPU, a frame in host memory is first copied to pinned memory, unless
-//! it is in a pool's memory, which is pinned itself. This happens before the element enters a batch, so that other elements do not wait for the copy. Then one kernel makes
-//! the pictures of all regions in the batch, in a stream that belongs to this element alone.
+//! it is in a pool's memory, which is pinned itself. This happens before the element enters a batch, so that other
+//! elements do not wait for the copy. Then one kernel makes the pictures of all regions in the batch, in a stream that
+//! belongs to this element alone.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -267,7 +267,7 @@ fn layout_of(
     options: Options,
 ) -> Result<Layout, LayoutError> {
     let mut layout = form.layout(&chosen(tensors, assignment), options)?;
-    // So far, the tensor of a field is that of a role.
+    // So far, fields name roles in place of tensors.
     layout.for_each_field(|field| field.tensor = assignment[field.tensor]);
     let tensor = &tensors[layout.groups[0].scores.tensor];
     if layout.score.activation == Activation::Softmax && layout.score.columns() == 1 {

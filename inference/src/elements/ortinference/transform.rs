@@ -233,7 +233,7 @@ impl OrtInference {
         result
     }
 
-    /// Runs the model on the frame or its regions, or on those of each frame of a batch, and measures the latency.
+    /// Runs the model on the frame or its regions, or on each frame of a batch or its regions, and measures the latency.
     fn process_buffer(
         &self,
         state: &mut State,

@@ -34,7 +34,7 @@ pub fn pinned_frame<'f>(
         return None;
     }
     let memory = frame.peek_memory(0);
-    // Other allocators may give the same memory another address when it is mapped again.
+    // Memory of other allocators may have another address each time that it is mapped.
     if !memory.is_type(glib::gstr!("SystemMemory")) {
         return None;
     }
