@@ -26,7 +26,7 @@ const DICTIONARY: u32 = 8 << 20;
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(nmsfilter_native)");
-    println!("cargo::rustc-env=NMSFILTER_DICTIONARY={DICTIONARY}");
+    println!("cargo::rustc-env=KERNELS_DICTIONARY={DICTIONARY}");
     println!("cargo::rerun-if-env-changed=NMSFILTER_CUDA_ARCH");
     println!("cargo::rerun-if-env-changed=NVCC");
     println!("cargo::rerun-if-changed=kernels/ptx");

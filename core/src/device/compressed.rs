@@ -76,7 +76,7 @@ impl CompressedKernels {
 
 /// Decompresses a file that was compressed with the file `similar`.
 fn decompress(compressed: &[u8], similar: Option<&[u8]>) -> Vec<u8> {
-    let dictionary = env!("NMSFILTER_DICTIONARY").parse().expect("build.rs has set a number");
+    let dictionary = env!("KERNELS_DICTIONARY").parse().expect("build.rs has set a number");
     let mut bytes = Vec::new();
     let read = Lzma2Reader::new(compressed, dictionary, similar).read_to_end(&mut bytes);
     read.expect("build.rs has compressed it");
