@@ -254,8 +254,8 @@ impl Pictures {
         Ok(None)
     }
 
-    /// Waits until a frame that is not copied by the host has been read: its memory may be overwritten as soon as the buffer has left
-    /// the element.
+    /// Waits until a frame that is not copied by the host has been read: its memory may be overwritten as soon as the
+    /// buffer has left the element.
     ///
     /// # Errors
     /// If the GPU fails.
