@@ -186,14 +186,16 @@ impl Pictures {
         on_gpu.last = 1 - on_gpu.last;
         let (staging, read) = &mut on_gpu.staging[on_gpu.last];
         read.synchronize()?;
-        let pinned = pinned_frame(frame, on_gpu.stream.device());
-        if let Some((memory, mapping)) = pinned.filter(|_| !resampler.converts()) {
-            let (address, is_in_place) = to_device.upload(memory, staging)?;
+        if !resampler.converts()
+            && let Some((memory, mapping)) = pinned_frame(frame, on_gpu.stream.device())
+        {
+            let address = to_device.upload(memory, memory.len(), &mut staging.device)?;
             on_gpu.stream.record(&on_gpu.read)?;
             self.uploaded = memory.len() as u64;
             let samples = Some(component_samples(frame, resampler, address, memory.len())?);
+            let is_staged = address != memory.address();
             let mapping = Some(FrameMapping::Host(mapping));
-            return Ok(Prepared { frame, samples, is_staged: !is_in_place, mapping });
+            return Ok(Prepared { frame, samples, is_staged, mapping });
         }
         let (samples, bytes) =
             resampler.samples(frame, scratch, |planes| to_device.stage(planes, staging))??;

@@ -19,7 +19,7 @@ use super::table::Table;
 use crate::inference::model::{InputLayout, InputSpec};
 use gstnmsfilter::frame::{Component, Plane};
 use nmsfilter_core::device::{
-    Device, DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer, RESAMPLE, Stream,
+    DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer, RESAMPLE, Stream,
 };
 
 /// Memory from which the GPU can read a frame's bytes: pinned memory and, for a discrete GPU, also device memory.
@@ -29,7 +29,8 @@ use nmsfilter_core::device::{
 #[derive(Default)]
 pub struct Staging {
     pinned: Option<PinnedBuffer>,
-    device: Option<DeviceBuffer>,
+    /// Device memory for a frame, in pinned memory of a pool or of this staging memory.
+    pub device: Option<DeviceBuffer>,
 }
 
 /// The device addresses of a frame's samples. For each component: the first sample, and the distance between two rows in
@@ -120,46 +121,48 @@ impl GpuResampler {
             Some(pinned) if pinned.len() >= bytes => pinned,
             other => other.insert(PinnedBuffer::new(device, bytes)?),
         };
-        let on_device = staging_on_device(&mut staging.device, device, bytes)?;
-        let address = on_device.map_or(pinned.address(), |memory| memory.address());
         let mut rest = pinned.as_mut_slice();
         let mut starts = [0; CHANNELS];
-        let mut components = [(0, 0); CHANNELS];
         let mut copied = 0;
+        for k in all.clone().filter(|&k| first(k) == k) {
+            let data = planes[k].data;
+            let (to, others) = rest.split_at_mut(data.len());
+            to.copy_from_slice(data);
+            starts[k] = copied;
+            copied += data.len();
+            rest = others;
+        }
+        let address = self.upload(pinned, bytes, &mut staging.device)?;
+        let mut components = [(0, 0); CHANNELS];
         for k in all {
-            let plane = &planes[k];
-            if first(k) == k {
-                let (to, others) = rest.split_at_mut(plane.data.len());
-                to.copy_from_slice(plane.data);
-                starts[k] = copied;
-                copied += plane.data.len();
-                rest = others;
-            }
             let offset = starts[first(k)] + self.components[k].offset;
-            components[k] = (address + offset as u64, plane.stride as u32);
+            components[k] = (address + offset as u64, planes[k].stride as u32);
         }
-        if let Some(memory) = on_device {
-            self.stream.upload(pinned, memory, copied)?;
-        }
-        Ok((components, copied as u64))
+        Ok((components, bytes as u64))
     }
 
-    /// Copies a frame in pinned memory to device memory, asynchronously, in stream order. Returns the address at which the
-    /// GPU reads the frame, and true if that is the pinned memory.
+    /// Copies the first `bytes` bytes of pinned memory to `on_device`, which it enlarges, asynchronously, in stream order.
+    /// An integrated GPU reads the host's memory as fast, so nothing is copied for it. Returns the address at which the GPU
+    /// reads the bytes.
     ///
     /// # Errors
     /// If memory cannot be allocated, or the copy cannot be submitted.
     pub fn upload(
         &self,
-        frame: &PinnedBuffer,
-        staging: &mut Staging,
-    ) -> Result<(u64, bool), DriverError> {
+        pinned: &PinnedBuffer,
+        bytes: usize,
+        on_device: &mut Option<DeviceBuffer>,
+    ) -> Result<u64, DriverError> {
         let device = self.stream.device();
-        let Some(memory) = staging_on_device(&mut staging.device, device, frame.len())? else {
-            return Ok((frame.address(), true));
+        if device.is_integrated() {
+            return Ok(pinned.address());
+        }
+        let memory = match on_device {
+            Some(memory) if memory.len() >= bytes => memory,
+            other => other.insert(DeviceBuffer::new(device, bytes)?),
         };
-        self.stream.upload(frame, memory, frame.len())?;
-        Ok((memory.address(), false))
+        self.stream.upload(pinned, memory, bytes)?;
+        Ok(memory.address())
     }
 
     /// Makes a picture of each region of a frame, one after the other, from the address `output` on. `regions` are the
@@ -172,8 +175,8 @@ impl GpuResampler {
     /// # Safety
     /// - `output` must be valid for writes of the pictures, and no work in another stream may access it.
     /// - `samples` must be the addresses of a frame that [`stage`](Self::stage) of this resampler has returned, or
-    ///   [`device_samples`](super::device_samples) for this [`Resampler`]. They must stay readable, and unchanged, until
-    ///   `read` has completed.
+    ///   [`device_samples`](super::device_samples) or [`component_samples`](super::component_samples) for this
+    ///   [`Resampler`]. They must stay readable, and unchanged, until `read` has completed.
     /// - `scalings` must have scalings with these numbers, for regions of these frames, because a `Resampler` checks that
     ///   the samples of whole frames are in their memory.
     pub unsafe fn resample(
@@ -197,19 +200,4 @@ impl GpuResampler {
         scalings.record_use()?;
         self.stream.record(read)
     }
-}
-
-/// Returns device memory for `bytes` of a frame; `None` if the GPU is integrated, and reads the host's memory as fast.
-fn staging_on_device<'s>(
-    memory: &'s mut Option<DeviceBuffer>,
-    device: &Arc<Device>,
-    bytes: usize,
-) -> Result<Option<&'s DeviceBuffer>, DriverError> {
-    if device.is_integrated() {
-        return Ok(None);
-    }
-    if memory.as_ref().is_none_or(|memory| memory.len() < bytes) {
-        *memory = Some(DeviceBuffer::new(device, bytes)?);
-    }
-    Ok(memory.as_ref())
 }
