@@ -134,8 +134,7 @@ const MANY_NUMBERS: usize = 50;
 /// anchors or cells.
 pub fn misread_corners(tensors: &[TensorView<'_>], choice: &Choice) -> Option<(usize, usize)> {
     let layout = &choice.layout;
-    let has_box = |group: &Group| layout.boxes.field_components(group.sizes.is_some()) >= 4;
-    if layout.boxes.format != BoxFormat::Center || !layout.groups.iter().all(has_box) {
+    if layout.boxes.format != BoxFormat::Center || !have_four_numbers(layout) {
         return None;
     }
     let mut boxes = Vec::new();
@@ -177,11 +176,16 @@ pub fn are_probabilities(tensors: &[TensorView<'_>], choice: &Choice) -> bool {
 /// Compares the numbers of the first image with what `choice` takes them for.
 pub(super) fn contradiction(tensors: &[TensorView<'_>], choice: &Choice) -> Contradiction {
     let layout = &choice.layout;
-    let has_box = |group: &Group| layout.boxes.field_components(group.sizes.is_some()) >= 4;
-    match layout.groups.iter().all(has_box).then(|| boxes_and_wrong(tensors, choice)) {
+    match have_four_numbers(layout).then(|| boxes_and_wrong(tensors, choice)) {
         Some(Ok((boxes, wrong))) if !boxes.is_empty() => compare(layout, &boxes, wrong),
         _ => Contradiction::None,
     }
+}
+
+/// Returns true if each box has four numbers or more in the field of boxes.
+fn have_four_numbers(layout: &Layout) -> bool {
+    let has_four = |it: &Group| layout.boxes.field_components(it.sizes.is_some()) >= 4;
+    layout.groups.iter().all(has_four)
 }
 
 /// The numbers of a field of the first image, by row and component.
