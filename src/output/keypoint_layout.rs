@@ -4,11 +4,26 @@
 /// Labels of people.
 const PERSON: [&str; 5] = ["person", "people", "human", "pedestrian", "persons"];
 
-/// The parts of a person with a left and a right point, in the order of COCO's annotations. The nose comes first.
-const PAIRS: [&str; 8] = ["eye", "ear", "shoulder", "elbow", "wrist", "hip", "knee", "ankle"];
-
-/// The number of a person's points.
-const COCO_POINTS: usize = 1 + 2 * PAIRS.len();
+/// The names of a person's points in COCO's annotations.
+const COCO_PERSON: [&str; 17] = [
+    "nose",
+    "left_eye",
+    "right_eye",
+    "left_ear",
+    "right_ear",
+    "left_shoulder",
+    "right_shoulder",
+    "left_elbow",
+    "right_elbow",
+    "left_wrist",
+    "right_wrist",
+    "left_hip",
+    "right_hip",
+    "left_knee",
+    "right_knee",
+    "left_ankle",
+    "right_ankle",
+];
 
 /// The meaning and the order of a region's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +53,9 @@ impl KeypointLayout {
         if names.iter().all(is_number) {
             return None;
         }
-        let pair = |part| ["left", "right"].map(|side| format!("{side}_{part}"));
-        let person: Vec<String> =
-            ["nose".into()].into_iter().chain(PAIRS.into_iter().flat_map(pair)).collect();
         let spelled = |name: &&str| name.to_ascii_lowercase().replace([' ', '-'], "_");
-        let of_person = |names: &[&str]| names.iter().map(spelled).collect::<Vec<_>>() == person;
-        match names.chunks(COCO_POINTS).all(of_person) {
+        let of_person = |names: &[&str]| names.iter().map(spelled).eq(COCO_PERSON);
+        match names.chunks(COCO_PERSON.len()).all(of_person) {
             true => Some(Self::Coco17),
             false => Some(Self::Points),
         }
@@ -58,7 +70,7 @@ impl KeypointLayout {
     /// The layout for `count` points of a region: this one, or any points if it has another number.
     pub(super) fn for_points(self, count: usize) -> Self {
         match self {
-            Self::Coco17 if count == COCO_POINTS => self,
+            Self::Coco17 if count == COCO_PERSON.len() => self,
             Self::Face5 if count == 5 => self,
             _ => Self::Points,
         }
@@ -107,26 +119,6 @@ impl KeypointLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const COCO_PERSON: [&str; 17] = [
-        "nose",
-        "left_eye",
-        "right_eye",
-        "left_ear",
-        "right_ear",
-        "left_shoulder",
-        "right_shoulder",
-        "left_elbow",
-        "right_elbow",
-        "left_wrist",
-        "right_wrist",
-        "left_hip",
-        "right_hip",
-        "left_knee",
-        "right_knee",
-        "left_ankle",
-        "right_ankle",
-    ];
 
     #[test]
     fn layouts_are_of_as_many_points_as_they_have() {
