@@ -13,7 +13,7 @@ use super::merge::Merger;
 use super::object::{self, Class, Confidence, Object, edges, normalized};
 use super::segmentation;
 use crate::bindings::strings;
-use crate::regions::{ANY, AttachedObject, objects_of};
+use crate::regions::{ANY_RELATION, AttachedObject, objects_of};
 use nmsfilter_core::geometry::OrientedBox;
 
 /// Adds the objects of a frame of this size to `objects`, which already has the objects that were read from regions
@@ -37,7 +37,8 @@ pub(super) fn read(
             object.parent_id = parents.next().map(|parent| parent.id().into());
             let object = merger.add(objects, object);
             if has_classes {
-                let of_object = meta.iter_direct_related::<AnalyticsClassificationMtd>(id, ANY);
+                let of_object =
+                    meta.iter_direct_related::<AnalyticsClassificationMtd>(id, ANY_RELATION);
                 let of_object: Vec<_> = of_object.filter(is_result).collect();
                 without_object.retain(|id| of_object.iter().all(|classes| classes.id() != *id));
                 // A region of interest has the classes, too, with their numbers.
@@ -46,7 +47,8 @@ pub(super) fn read(
                 }
             }
             if has_masks && object.mask.is_none() {
-                let mut masks = meta.iter_direct_related::<AnalyticsSegmentationMtd>(id, ANY);
+                let mut masks =
+                    meta.iter_direct_related::<AnalyticsSegmentationMtd>(id, ANY_RELATION);
                 object.mask = masks.next().and_then(|mask| segmentation::read(&mask));
             }
         }

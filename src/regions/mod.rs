@@ -42,7 +42,7 @@ use field::field;
 pub use keypoints::AttachedKeypoints;
 pub use mask::AttachedMask;
 use nmsfilter_core::geometry::OrientedBox;
-pub(crate) use objects::{ANY, objects_of};
+pub(crate) use objects::{ANY_RELATION, objects_of};
 pub use objects::{AttachedObject, AttachedTrack, for_each_object, objects};
 
 /// A region of interest of a buffer.

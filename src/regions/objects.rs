@@ -39,7 +39,7 @@ pub struct AttachedTrack {
 }
 
 /// The types of relation between an object and its track or mask, which differ from element to element.
-pub(crate) const ANY: RelTypes =
+pub(crate) const ANY_RELATION: RelTypes =
     RelTypes::IS_PART_OF.union(RelTypes::CONTAIN).union(RelTypes::RELATE_TO);
 
 /// Returns the objects of `buffer`, in the order in which they were attached.
@@ -76,6 +76,7 @@ pub(crate) fn objects_of(meta: &AnalyticsRelationMeta) -> impl Iterator<Item = A
 
 /// Returns the track that is related to the object with this id.
 fn track(meta: &AnalyticsRelationMeta, object: u32) -> Option<AttachedTrack> {
-    let track = meta.iter_direct_related::<AnalyticsTrackingMtd>(object, ANY).next()?.info()?;
+    let track =
+        meta.iter_direct_related::<AnalyticsTrackingMtd>(object, ANY_RELATION).next()?.info()?;
     Some(AttachedTrack { id: track.id, is_lost: track.is_lost })
 }
