@@ -78,9 +78,13 @@ suite() {
     for name in $(ls "$work/programs"); do
         local only=()
         case $name in
-            # The first two are no tests. cuda_absent needs the stub driver. The next are steps of their own, and the
-            # others use no GPU.
-            nmsbench | libtest_provider.so | cuda_absent | cuda_faults | cuda_streams | inference | deepstream* | nvidia-kit) continue ;;
+            # Not tests.
+            nmsbench | libtest_provider.so | nvidia-kit) continue ;;
+            # It needs the stub driver.
+            cuda_absent) continue ;;
+            # Separate steps.
+            cuda_faults | cuda_streams | inference | deepstream*) continue ;;
+            # These use no GPU.
             messages_doc | parameters | property_texts | tracker) continue ;;
             # These tests need Python packages or an inference element.
             plugin) only=(--skip stock_decoders:: --skip stock_inference:: --skip half_precision::) ;;
