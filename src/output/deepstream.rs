@@ -25,7 +25,7 @@ use nmsfilter_core::geometry::OrientedBox;
 /// Adds the objects of each frame, in the order of its regions, and removes tensors, all while the batch's
 /// lock is held. `frames` are in the order of the batch's list. `colors` returns the colors of a class. The objects have
 /// the id of the inference element whose tensors were decoded, `unique_id`, as their component id. Its tensors are removed
-/// from `remove_from`, but those of regions of interest always stay.
+/// from their owners `remove_from`; regions of interest always keep their tensors.
 ///
 /// # Errors
 /// If the metadata is damaged, or if DeepStream does not return an object.

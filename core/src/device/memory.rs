@@ -72,8 +72,8 @@ pub struct PinnedBuffer {
     is_foreign: bool,
 }
 
-// SAFETY: the allocation is owned, or exists as `register` requires, and not bound to a thread. Accesses through its addresses are unsafe, and the
-// code that makes them synchronizes them.
+// SAFETY: the allocation is owned, or exists as `register` requires, and is not bound to a thread. Accesses through its
+// addresses are unsafe, and the code that makes them synchronizes them.
 unsafe impl Send for PinnedBuffer {}
 // SAFETY: a shared reference only gives access to the addresses.
 unsafe impl Sync for PinnedBuffer {}

@@ -267,7 +267,7 @@ fn layout_of(
     options: Options,
 ) -> Result<Layout, LayoutError> {
     let mut layout = form.layout(&chosen(tensors, assignment), options)?;
-    // So far, fields name roles in place of tensors.
+    // Until here, the tensor of a field is the number of a role.
     layout.for_each_field(|field| field.tensor = assignment[field.tensor]);
     let tensor = &tensors[layout.groups[0].scores.tensor];
     if layout.score.activation == Activation::Softmax && layout.score.columns() == 1 {

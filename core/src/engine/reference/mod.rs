@@ -348,7 +348,7 @@ struct Candidate {
     rectangle: Option<Rectangle>,
 }
 
-/// Why an anchor is no candidate.
+/// The reason why an anchor does not become a candidate.
 enum Unfit {
     Dropped,
     Rejected,

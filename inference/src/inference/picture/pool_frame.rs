@@ -17,7 +17,7 @@ use nmsfilter_core::device::{Device, PinnedBuffer};
 /// Memory is pinned when it comes for this time. More than once, because several elements may read each frame.
 const VISITS: u32 = 8;
 
-/// What is known of a memory until it is freed.
+/// The visits of a memory block, and its registration with the driver, until the memory is freed.
 #[derive(Default)]
 struct PoolMemory {
     visits: AtomicU32,
@@ -50,7 +50,7 @@ pub fn pinned_frame<'f>(
     (is_same && Arc::ptr_eq(pinned.device(), device)).then_some((pinned, mapping))
 }
 
-/// Returns what is known of a memory. GStreamer keeps it with the memory.
+/// Returns the record of a memory block. GStreamer keeps it with the memory.
 fn pool_memory(memory: &gst::MemoryRef) -> &PoolMemory {
     static CHANGE: Mutex<()> = Mutex::new(());
     // Another copy of this library has another address, and perhaps another structure.
