@@ -24,7 +24,6 @@ pub(super) struct ByClass {
 impl ByClass {
     /// Sorts the positions of `keys` by the class of their candidates, and marks no candidate as a
     /// survivor.
-    #[inline(always)]
     pub fn sort(&mut self, keys: &[u64], candidates: &[Detection]) {
         let class = |key: &u64| candidates[ranking::index(*key)].class as usize;
         self.positions.fill_positions(keys.iter().map(class));

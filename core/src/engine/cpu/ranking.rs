@@ -7,6 +7,7 @@
 //! time with a least-significant-digit radix sort.
 
 use super::super::Detection;
+use super::dispatch::{Work, dispatch};
 use crate::functions::order;
 
 /// The greatest number of buckets. Otherwise it is about the number of candidates.
@@ -53,7 +54,6 @@ impl KeyBuckets {
 impl Ranking {
     /// The keys of the `count` highest-ranked candidates, in descending rank; [`index`] returns the
     /// candidate's index. `candidates` are in the order of their anchors.
-    #[inline(always)]
     pub fn top(&mut self, candidates: &[Detection], count: usize) -> &[u64] {
         self.begin(candidates, count, true);
         self.next(count)
@@ -61,19 +61,8 @@ impl Ranking {
 
     /// Ranks candidates for [`next`](Self::next), which returns the keys of
     /// [`top`](Self::top) in parts. Without `needs_all`, keys that are not read are not sorted.
-    #[inline(always)]
     pub fn begin(&mut self, candidates: &[Detection], count: usize, needs_all: bool) {
-        let key = |(i, d): (usize, &Detection)| u64::from(!order(d.score)) << 32 | i as u64;
-        self.keys.clear();
-        self.keys.extend(candidates.iter().enumerate().map(key));
-        (self.read, self.sorted, self.bucket) = (0, 0, 0);
-        self.end = self.keys.len().min(count);
-        if needs_all && self.end > MAX_BUCKETED {
-            self.radix_sort();
-            self.sorted = self.end;
-        } else {
-            self.fill_buckets();
-        }
+        dispatch((self, candidates, count, needs_all));
     }
 
     /// The next keys in descending rank, at most `most`; none if all were returned.
@@ -131,6 +120,24 @@ impl Ranking {
             if !all_equal {
                 scatter(&mut self.keys, &mut self.scratch, counts, |key| digit(key, index));
             }
+        }
+    }
+}
+
+impl Work for (&mut Ranking, &[Detection], usize, bool) {
+    #[inline(always)]
+    fn run(self) {
+        let (ranking, candidates, count, needs_all) = self;
+        let key = |(i, d): (usize, &Detection)| u64::from(!order(d.score)) << 32 | i as u64;
+        ranking.keys.clear();
+        ranking.keys.extend(candidates.iter().enumerate().map(key));
+        (ranking.read, ranking.sorted, ranking.bucket) = (0, 0, 0);
+        ranking.end = ranking.keys.len().min(count);
+        if needs_all && ranking.end > MAX_BUCKETED {
+            ranking.radix_sort();
+            ranking.sorted = ranking.end;
+        } else {
+            ranking.fill_buckets();
         }
     }
 }

@@ -120,12 +120,18 @@ impl<S: Shape> SuppressorList<S> {
         if self.has_grid {
             self.grid.push(entry);
         } else if self.blocks.len() > MAX_LINEAR_BLOCKS {
-            self.grid.clear(max_boxes);
-            for index in 0..self.len {
-                self.grid.push(&self.blocks[index / BLOCK_WIDTH].get(index % BLOCK_WIDTH));
-            }
-            self.has_grid = true;
+            self.begin_grid(max_boxes);
         }
+    }
+
+    /// Adds all boxes to the grid. Not inlined, or each test would have a copy.
+    #[inline(never)]
+    fn begin_grid(&mut self, max_boxes: usize) {
+        self.grid.clear(max_boxes);
+        for index in 0..self.len {
+            self.grid.push(&self.blocks[index / BLOCK_WIDTH].get(index % BLOCK_WIDTH));
+        }
+        self.has_grid = true;
     }
 
     /// Returns true if any of these boxes conflicts with `entry`. All of them outrank `entry`.
