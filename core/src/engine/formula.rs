@@ -203,18 +203,13 @@ impl Prior {
     }
 }
 
-/// A box's numbers in the tensor, read by `number`, and the rules for interpreting them.
-struct BoxNumbers<'r, N> {
-    rule: &'r BoxRule,
-    prior: Option<Prior>,
-    number: N,
-}
-
-impl<N: Fn(usize) -> f32> BoxNumbers<'_, N> {
-    #[inline(always)]
-    fn component(&self, index: usize) -> f32 {
-        let (rule, number) = (self.rule, &self.number);
-        match rule.transform {
+/// The components of a box; those that its format lacks are zero. `number` reads the box's numbers in the tensor.
+#[inline(always)]
+pub(crate) fn components(rule: &BoxRule, number: impl Fn(usize) -> f32) -> [f32; 4] {
+    let mut components = [0.0; 4];
+    let count = rule.format.components();
+    for (index, component) in components[..count].iter_mut().enumerate() {
+        *component = match rule.transform {
             BoxTransform::Expectation => {
                 expectation(rule.bins, |bin| number(index * rule.bins + bin))
             }
@@ -222,13 +217,23 @@ impl<N: Fn(usize) -> f32> BoxNumbers<'_, N> {
             | BoxTransform::Exp
             | BoxTransform::Sigmoid
             | BoxTransform::SigmoidExp => number(index),
-        }
+        };
     }
+    components
+}
 
+/// The components of a box, and the rules for interpreting them.
+struct BoxNumbers<'r> {
+    rule: &'r BoxRule,
+    prior: Option<Prior>,
+    components: [f32; 4],
+}
+
+impl BoxNumbers<'_> {
     /// Component `index` as a position along an axis.
     #[inline(always)]
     fn position(&self, index: usize, axis: usize) -> f32 {
-        let value = self.component(index) * self.rule.variances[0];
+        let value = self.components[index] * self.rule.variances[0];
         match self.rule.transform {
             BoxTransform::Sigmoid => {
                 let value = 2.0 * sigmoid(value) - 0.5;
@@ -248,7 +253,7 @@ impl<N: Fn(usize) -> f32> BoxNumbers<'_, N> {
     /// Component `index` as a size along an axis.
     #[inline(always)]
     fn size(&self, index: usize, axis: usize) -> f32 {
-        let value = self.component(index) * self.rule.variances[1];
+        let value = self.components[index] * self.rule.variances[1];
         let value = match self.rule.transform {
             BoxTransform::Exp | BoxTransform::SigmoidExp => exp(value),
             BoxTransform::Sigmoid => {
@@ -270,15 +275,15 @@ fn axes(rule: &BoxRule) -> [usize; 2] {
     }
 }
 
-/// The corners of a box: x1, y1, x2, y2. `number` reads the box's numbers in the tensor.
+/// The corners of a box from its [`components`]: x1, y1, x2, y2.
 #[inline(always)]
 pub(super) fn corners(
     rule: &BoxRule,
     prior: Option<Prior>,
     [sx, sy]: [f32; 2],
-    number: impl Fn(usize) -> f32,
+    components: [f32; 4],
 ) -> [f32; 4] {
-    let numbers = BoxNumbers { rule, prior, number };
+    let numbers = BoxNumbers { rule, prior, components };
     let [first, second] = axes(rule);
     match rule.format {
         BoxFormat::Corners => [
@@ -301,7 +306,7 @@ pub(super) fn corners(
             let (point, size) =
                 prior.map_or(([0.0; 2], [1.0; 2]), |prior| (prior.point, prior.size));
             let distance = |index: usize, axis: usize| {
-                numbers.component(index) * rule.variances[0] * size[axis]
+                numbers.components[index] * rule.variances[0] * size[axis]
             };
             [
                 (point[0] - distance(first, 0)) * sx,
@@ -313,17 +318,16 @@ pub(super) fn corners(
     }
 }
 
-/// The oriented box of an anchor. `angle` is the number in its angle field. `number` reads the
-/// box's numbers, which are in center form.
+/// The oriented box of an anchor, from its [`components`] in center form. `angle` is the number in its angle field.
 #[inline(always)]
 pub(crate) fn oriented_box(
     rule: &BoxRule,
     prior: Option<Prior>,
     [sx, sy]: [f32; 2],
-    number: impl Fn(usize) -> f32,
+    components: [f32; 4],
     angle: f32,
 ) -> OrientedBox {
-    let numbers = BoxNumbers { rule, prior, number };
+    let numbers = BoxNumbers { rule, prior, components };
     let [first, second] = axes(rule);
     OrientedBox {
         center: [numbers.position(first, 0) * sx, numbers.position(second, 1) * sy],

@@ -9,6 +9,7 @@
 use super::super::{DecodePlace, Detection, Params};
 use super::candidate::{Scored, make_candidate};
 use super::dispatch::{Work, dispatch};
+use super::general::Hit;
 use super::host_tensors::ImageTensors;
 use super::multi_label::Pairs;
 use super::score::Score;
@@ -55,6 +56,8 @@ pub(super) struct CandidateDecoder {
     pub found: Found,
     /// With `multi_label`, the pairs of a block of anchors.
     pub(super) pairs: Pairs,
+    /// The anchors of a group whose greatest score may be high enough.
+    pub(super) hits: Vec<Hit>,
     /// The pairs of anchor and score that the layout names.
     pub(super) named_pairs: Vec<(usize, usize)>,
     /// The number of classes of the layout.

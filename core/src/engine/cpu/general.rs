@@ -12,7 +12,9 @@ use super::decode::{Best, CandidateDecoder, Found, ImageRules, Scan};
 use super::dispatch::{Work, dispatch};
 use super::host_tensors::{ImageTensors, Numbers};
 use super::score::Score;
-use crate::decoder::layout::{Activation, Combination, Field, Group, Layout, ScoreRule};
+use crate::decoder::layout::{
+    Activation, BoxTransform, Combination, Field, Group, Layout, ScoreRule,
+};
 use crate::functions::{exp, logit_threshold, sigmoid};
 use crate::tensor::Elements;
 
@@ -32,6 +34,8 @@ struct GroupDecoder<'a> {
     priors: Option<Numbers<'a>>,
     /// The lowest threshold of any class.
     lowest: f32,
+    /// The lowest threshold before the activation, unless this is softmax of scores.
+    least_stored: f32,
 }
 
 impl CandidateDecoder {
@@ -51,6 +55,10 @@ impl CandidateDecoder {
         // The conversion saturates; NaN becomes 0.
         let mut valid = count.map_or(usize::MAX, |count| tensors.numbers(count).at(0, 0) as usize);
         let lowest = params.thresholds.lowest(layout.classes);
+        let least_stored = match layout.score.activation {
+            Activation::Sigmoid => logit_threshold(lowest),
+            Activation::None | Activation::Softmax => lowest,
+        };
         let mut first_anchor = 0;
         for group in &layout.groups {
             let anchors = group.anchors.min(valid);
@@ -70,8 +78,10 @@ impl CandidateDecoder {
                     angle: of(&group.angle),
                     priors: group.reference.priors().map(|priors| tensors.numbers(priors)),
                     lowest,
+                    least_stored,
                 };
-                let (group, found) = (&group, &mut self.found);
+                let (group, found, hits) = (&group, &mut self.found, &mut self.hits);
+                hits.clear();
                 match (&layout.pairs, group.scores.elements) {
                     (Some(pairs), _) => {
                         let numbers = tensors.numbers(&pairs.field);
@@ -79,30 +89,59 @@ impl CandidateDecoder {
                         let named = &mut self.named_pairs;
                         found.rejected +=
                             formula::pairs(layout, pairs, tensors.image, number, named);
-                        dispatch((group, &named[..], anchors, found));
+                        dispatch((group, &named[..], anchors, &mut *found));
                     }
                     _ if group.is_multi() || layout.score.peaks => {
-                        dispatch((group, anchors, found));
+                        dispatch((group, anchors, &mut *found));
                     }
-                    (None, Elements::F32(scores)) => dispatch((group, scores, anchors, found)),
-                    (None, Elements::F16(scores)) => dispatch((group, scores, anchors, found)),
-                    (None, Elements::I8(scores)) => dispatch((group, scores, anchors, found)),
-                    (None, Elements::U8(scores)) => dispatch((group, scores, anchors, found)),
+                    (None, Elements::F32(scores)) => {
+                        dispatch((group, scores, anchors, &mut *hits, &mut *found))
+                    }
+                    (None, Elements::F16(scores)) => {
+                        dispatch((group, scores, anchors, &mut *hits, &mut *found))
+                    }
+                    (None, Elements::I8(scores)) => {
+                        dispatch((group, scores, anchors, &mut *hits, &mut *found))
+                    }
+                    (None, Elements::U8(scores)) => {
+                        dispatch((group, scores, anchors, &mut *hits, &mut *found))
+                    }
                     (None, Elements::I32(_) | Elements::I64(_)) => {
-                        dispatch((group, anchors, found));
+                        dispatch((group, anchors, &mut *found));
                     }
                 }
+                dispatch((group, &hits[..], found));
             }
             first_anchor += group.anchors;
         }
     }
 }
 
-impl<S: Score> Work for (&GroupDecoder<'_>, &[S], usize, &mut Found) {
+/// The greatest score of an anchor, which may be high enough.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hit {
+    anchor: u32,
+    component: u32,
+    score: f32,
+    objectness: Option<f32>,
+}
+
+impl<S: Score> Work for (&GroupDecoder<'_>, &[S], usize, &mut Vec<Hit>, &mut Found) {
     #[inline(always)]
     fn run(self) {
-        let (group, scores, anchors, found) = self;
-        group.decode(scores, anchors, found);
+        let (group, scores, anchors, hits, found) = self;
+        group.find(scores, anchors, hits, found);
+    }
+}
+
+/// The rules from the best score on have much code, which is not compiled again for each type of scores.
+impl Work for (&GroupDecoder<'_>, &[Hit], &mut Found) {
+    #[inline(always)]
+    fn run(self) {
+        let (group, hits, found) = self;
+        for &Hit { anchor, component, score, objectness } in hits {
+            group.add(anchor as usize, component as usize, score, objectness, found);
+        }
     }
 }
 
@@ -136,21 +175,21 @@ impl GroupDecoder<'_> {
         self.rules.params.multi_label && self.class.is_none()
     }
 
-    /// Decodes the best class of each anchor. [`add`](Self::add) is inlined wherever it is called, and takes 15 KB: there are
-    /// few calls.
+    /// Finds the best class of each anchor.
     #[inline(always)]
-    fn decode<S: Score>(&self, scores: &[S], anchors: usize, found: &mut Found) {
+    fn find<S: Score>(&self, scores: &[S], anchors: usize, hits: &mut Vec<Hit>, found: &mut Found) {
         let rule = &self.layout.score;
         let mut field = self.scores.field;
         field.offset += rule.first_column() * field.component_stride;
         let lowest = self.lowest_key::<S>();
         let scan = Scan { scores, field, anchors, classes: rule.components, lowest };
-        let number = |key: S::Key| self.scores.number(S::from_key(key));
+        let hit = |Best { anchor, key, class }: Best<S::Key>, objectness| {
+            let score = self.scores.number(S::from_key(key));
+            Hit { anchor: anchor as u32, component: class as u32, score, objectness }
+        };
         let is_softmax = rule.activation == Activation::Softmax && self.objectness.is_none();
         if self.objectness.is_none() && !is_softmax {
-            scan.without_objectness(|Best { anchor, key, class }| {
-                self.add(anchor, class, number(key), None, found);
-            });
+            scan.without_objectness(|best| hits.push(hit(best, None)));
             return;
         }
         for anchor in 0..anchors {
@@ -161,10 +200,9 @@ impl GroupDecoder<'_> {
                     continue;
                 }
             }
-            let Best { key, class, .. } = scan.best_of_anchor(anchor);
-            let best = number(key);
-            if !is_softmax || !self.softmax_is_below(&scan, anchor, best) {
-                self.add(anchor, class, best, objectness, found);
+            let hit = hit(scan.best_of_anchor(anchor), objectness);
+            if !is_softmax || !self.softmax_is_below(&scan, anchor, hit.score) {
+                hits.push(hit);
             }
         }
     }
@@ -180,11 +218,8 @@ impl GroupDecoder<'_> {
         let first = rule.first_column();
         let grid = formula::grid_of(self.group);
         // Lower scores make no candidate, whether they are peaks or not.
-        let least = match (rule.activation, &self.objectness) {
-            (Activation::None, None) => self.lowest,
-            (Activation::Sigmoid, None) => logit_threshold(self.lowest),
-            _ => f32::NEG_INFINITY,
-        };
+        let is_certain = self.objectness.is_none() && rule.activation != Activation::Softmax;
+        let least = if is_certain { self.least_stored } else { f32::NEG_INFINITY };
         for (anchor, pair) in pairs {
             let (lowest, classes) = match pair {
                 Some(class) => {
@@ -233,9 +268,13 @@ impl GroupDecoder<'_> {
             found.rejected += 1;
             return None;
         }
+        let is_product = rule.combination == Combination::Product;
+        // Most anchors end here, before the activation.
+        if is_product && stored < self.least_stored {
+            return None;
+        }
         let objectness = formula::activated(rule.activation, stored);
-        let is_below = rule.combination == Combination::Product && objectness < lowest;
-        (!is_below).then_some(objectness)
+        (!(is_product && objectness < lowest)).then_some(objectness)
     }
 
     /// Applies the rules from the best score on to an anchor or a pair.
@@ -282,30 +321,39 @@ impl GroupDecoder<'_> {
         }
         let prior = Prior::of(layout, group, anchor, |_| {
             let priors = self.priors.as_ref().expect("a group with priors has their numbers");
-            [0, 1, 2, 3].map(|component| priors.at(anchor, component))
+            priors.components(anchor, 4)
         });
-        let number = |component| self.boxes.at(anchor, component);
+        let components = self.components(anchor);
         let index = (self.first_anchor + anchor) as u32;
-        let box_ = |corners, found: &mut Found| {
-            add_box(corners, score, class, index, rules, &mut found.candidates)
-        };
-        // Cases of their own, so that numbers of boxes without separate sizes are read without a test for each.
-        let added = match (&self.angle, &self.sizes) {
-            (None, None) => box_(formula::corners(&layout.boxes, prior, scale, number), found),
-            (None, Some(sizes)) => {
-                let number = |component: usize| match component.checked_sub(2) {
-                    Some(component) => sizes.at(anchor, component),
-                    None => number(component),
-                };
-                box_(formula::corners(&layout.boxes, prior, scale, number), found)
+        let added = match &self.angle {
+            None => {
+                let corners = formula::corners(&layout.boxes, prior, scale, components);
+                add_box(corners, score, class, index, rules, &mut found.candidates)
             }
-            (Some(angle), _) => {
+            Some(angle) => {
                 let (rule, angle) = (&layout.boxes, angle.at(anchor, 0));
-                let oriented = formula::oriented_box(rule, prior, scale, number, angle);
+                let oriented = formula::oriented_box(rule, prior, scale, components, angle);
                 add_oriented_box(&oriented, score, class, index, rules, found)
             }
         };
         found.rejected += usize::from(added.is_err());
+    }
+
+    /// The components of an anchor's box.
+    #[inline(always)]
+    fn components(&self, anchor: usize) -> [f32; 4] {
+        let rule = &self.layout.boxes;
+        if rule.transform == BoxTransform::Expectation {
+            return formula::components(rule, |index| self.boxes.at(anchor, index));
+        }
+        match &self.sizes {
+            None => self.boxes.components(anchor, rule.format.components()),
+            Some(sizes) => {
+                let ([x, y, ..], [width, height, ..]) =
+                    (self.boxes.components(anchor, 2), sizes.components(anchor, 2));
+                [x, y, width, height]
+            }
+        }
     }
 
     /// Returns true if the softmax of `best`, the greatest score of the anchor's classes, is
@@ -349,9 +397,6 @@ impl GroupDecoder<'_> {
                 (i32::from(i8::MIN)..=i32::from(u8::MAX)).find(|element| !is_below(element));
             return S::threshold_key(least.unwrap_or(i32::from(u8::MAX) + 1) as f32);
         }
-        S::threshold_key(match rule.activation {
-            Activation::Sigmoid => logit_threshold(self.lowest),
-            Activation::None | Activation::Softmax => self.lowest,
-        })
+        S::threshold_key(self.least_stored)
     }
 }

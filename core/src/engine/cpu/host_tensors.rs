@@ -101,6 +101,16 @@ impl Numbers<'_> {
         self.number(self.elements.to_f32(self.field.index(anchor, component)))
     }
 
+    /// The first `count` components of an anchor, at most four; the others are zero.
+    #[inline(always)]
+    pub fn components(&self, anchor: usize, count: usize) -> [f32; 4] {
+        let mut components = [0.0; 4];
+        for (index, component) in components[..count].iter_mut().enumerate() {
+            *component = self.at(anchor, index);
+        }
+        components
+    }
+
     /// Appends the first `components` components of an anchor.
     #[inline]
     fn append_row(&self, anchor: usize, components: usize, to: &mut Vec<f32>) {

@@ -99,8 +99,8 @@ impl Details {
     ) -> Detail<'a> {
         let prior = self.needs_prior().then(|| self.prior(layout, survivor, row)).flatten();
         let oriented_box = self.oriented.map(|[first, angle]| {
-            let number = |index: usize| row[first + index];
-            formula::oriented_box(&layout.boxes, prior, unit, number, row[angle])
+            let components = formula::components(&layout.boxes, |index| row[first + index]);
+            formula::oriented_box(&layout.boxes, prior, unit, components, row[angle])
         });
         let points = match &self.points {
             Some((numbers, rule)) => {

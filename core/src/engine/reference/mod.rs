@@ -281,14 +281,15 @@ impl<'a> Image<'a> {
             (Some(sizes), Some(component)) => number(sizes, anchor, component),
             _ => number(&group.boxes, anchor, component),
         };
+        let components = formula::components(&layout.boxes, read);
         let oriented = group.angle.map(|field| {
             let angle = number(&field, anchor, 0);
-            let oriented = formula::oriented_box(&layout.boxes, prior, scale, read, angle);
+            let oriented = formula::oriented_box(&layout.boxes, prior, scale, components, angle);
             OrientedBox { center: self.decode_place.moved(oriented.center), ..oriented }
         });
         let ([x1, y1, x2, y2], [width, height]) = match &oriented {
             None => {
-                let [x1, y1, x2, y2] = formula::corners(&layout.boxes, prior, scale, read);
+                let [x1, y1, x2, y2] = formula::corners(&layout.boxes, prior, scale, components);
                 let [x1, y1] = self.decode_place.moved([x1, y1]);
                 let [x2, y2] = self.decode_place.moved([x2, y2]);
                 ([x1, y1, x2, y2], [x2 - x1, y2 - y1])
