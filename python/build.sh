@@ -37,12 +37,12 @@ if [ "$profile" != dev ]; then
     ln -s "$libdir"/libgst{reamer,base,video}-1.0.so "$libdir"/lib{gio,glib,gmodule,gobject}-2.0.so "$target/zig"
     cat >"$target/zig/cc" <<CC
 #!/bin/sh
-# zig does not know --exclude-libs, by which the library does not export the entry points of the plugin in it.
+# zig does not know --exclude-libs, by which a library does not export the entry points of the plugin nmsfilter.
 for argument; do
     shift
     case \$argument in
         -Wl,--version-script=*) exports=\${argument#*=} ;;
-        -Wl,--exclude-libs,ALL) sed -i '/gst_plugin_/d' "\$exports"; continue ;;
+        -Wl,--exclude-libs,ALL) sed -i '/gst_plugin_nmsfilter_/d' "\$exports"; continue ;;
     esac
     set -- "\$@" "\$argument"
 done

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # linked.sh [--glibc VERSION] FILE...: fails if a plugin is linked to a library other than GStreamer's, GLib's and the C
-# library's, to a function of GStreamer that is newer than 1.14, or to a newer glibc than VERSION. The versions of functions
-# are those that the bindings in cargo's folder declare.
+# library's, to a function of GStreamer that is newer than 1.14, or to a newer glibc than VERSION, or if it exports the entry
+# points of another plugin. The versions of functions are those that the bindings in cargo's folder declare.
 set -euo pipefail
 glibc=
 [ "${1-}" != --glibc ] || { glibc=$2; shift 2; }
@@ -33,6 +33,10 @@ for file; do
     [ "$(grep -c '^gst_' <<<"$symbols")" -gt 20 ] || fail "$file has no functions of GStreamer"
     for symbol in $(comm -12 <(cat <<<"$symbols") <(cat <<<"$newer")); do
         fail "$file is linked to $symbol, which is newer than GStreamer 1.14"
+    done
+    plugin=$(basename "$file" .so)
+    for symbol in $(nm -D --defined-only "$file" | grep -o 'gst_plugin_.*' | grep -v "^gst_plugin_${plugin#libgst}_" || true); do
+        fail "$file exports $symbol"
     done
     highest=$(objdump -T "$file" | grep -oE 'GLIBC_[0-9.]+' | sort -Vu | tail -n 1)
     [ -z "$glibc" ] || [ "$(printf '%s\n' "${highest#GLIBC_}" "$glibc" | sort -V | tail -n 1)" = "$glibc" ] ||
