@@ -74,9 +74,26 @@ struct Waits {
 }
 
 impl Waits {
-    fn add(&mut self, wait: Duration) {
+    /// Adds a wait. If the results were complete when the thread awoke from a long sleep (`overslept`), they may have been so
+    /// for most of it. Half of such a wait counts, or else the sleep would be the reason for the next one.
+    fn add(&mut self, wait: Duration, overslept: bool) {
+        let wait = if overslept { wait / 2 } else { wait };
         self.mean = (self.mean * 7 + wait) / 8;
         self.least = wait.min((self.least * 7 + wait) / 8);
+    }
+
+    /// How long a thread polls without pause.
+    fn spin_time(self) -> Duration {
+        if self.mean < SPIN_TIME { SPIN_TIME } else { SHORT_SPIN_TIME }
+    }
+
+    /// How long a thread sleeps that has waited for so long, and whether that is a long sleep: through most of the time that
+    /// all recent launches have taken.
+    fn sleep(self, waited: Duration) -> (Duration, bool) {
+        let [shortest, longest] = POLL_INTERVAL;
+        let interval = (waited / 16).clamp(shortest, longest);
+        let expected = (self.least * 7 / 8).saturating_sub(waited).min(DRIVER_INTERVAL);
+        (interval.max(expected), expected > interval)
     }
 }
 
@@ -144,14 +161,15 @@ impl Results {
             thread::yield_now();
         }
         let began = Instant::now();
+        let mut overslept = false;
         for group in 0..groups {
-            poll(self.sequence(group), stream, began, self.waits)?;
+            overslept |= poll(self.sequence(group), stream, began, self.waits)?;
             let header = self.header(group);
             if header.sequence != COMPLETE || header.survivors > self.size.capacity {
                 return Err(EngineError::NoResult);
             }
         }
-        self.waits.add(began.elapsed());
+        self.waits.add(began.elapsed(), overslept);
         Ok(())
     }
 
@@ -257,27 +275,28 @@ fn mask_bytes(words: u32) -> usize {
     words as usize * size_of::<u32>()
 }
 
-/// Waits until the sequence number shows that the group's results are complete. Polls without pause at first, then at
-/// intervals, for as long as the stream has work and reports no error. Sleeps at once through most of the time that all
-/// recent launches have taken.
+/// Waits until the sequence number shows that the group's results are complete. Polls without pause at first, then sleeps
+/// between polls, for as long as the stream has work and reports no error. Returns true if the results were complete
+/// when the thread awoke from a long sleep.
 fn poll(
     sequence: &AtomicU32,
     stream: &Stream,
     began: Instant,
     waits: Waits,
-) -> Result<(), EngineError> {
-    let spin_time = if waits.mean < SPIN_TIME { SPIN_TIME } else { SHORT_SPIN_TIME };
+) -> Result<bool, EngineError> {
     let mut asked = began;
+    let mut overslept = false;
     loop {
         for _ in 0..64 {
             if sequence.load(Ordering::Acquire) == COMPLETE {
-                return Ok(());
+                return Ok(overslept);
             }
             std::hint::spin_loop();
         }
+        overslept = false;
         let now = Instant::now();
         let waited = now - began;
-        if waited < spin_time {
+        if waited < waits.spin_time() {
             continue;
         }
         if now - asked >= DRIVER_INTERVAL {
@@ -285,7 +304,7 @@ fn poll(
             // The driver also reports the launch's errors here.
             if stream.is_idle()? {
                 return match sequence.load(Ordering::Acquire) {
-                    COMPLETE => Ok(()),
+                    COMPLETE => Ok(false),
                     _ => Err(EngineError::NoResult),
                 };
             }
@@ -293,9 +312,9 @@ fn poll(
                 return Err(EngineError::Hung { seconds: TIME_LIMIT.as_secs() });
             }
         }
-        let [shortest, longest] = POLL_INTERVAL;
-        let expected = (waits.least * 7 / 8).saturating_sub(waited).min(DRIVER_INTERVAL);
-        thread::sleep((waited / 16).clamp(shortest, longest).max(expected));
+        let (sleep, is_long) = waits.sleep(waited);
+        thread::sleep(sleep);
+        overslept = is_long;
     }
 }
 
@@ -303,16 +322,44 @@ fn poll(
 mod tests {
     use super::*;
 
+    const MICROSECOND: Duration = Duration::from_micros(1);
+
     #[test]
     fn a_thread_sleeps_at_once_no_longer_than_any_recent_launch_took() {
         let mut waits = Waits::default();
         let millisecond = Duration::from_millis(1);
-        waits.add(millisecond);
+        waits.add(millisecond, false);
         assert_eq!([waits.mean, waits.least], [millisecond / 8; 2], "from zero, slowly");
-        (0..100).for_each(|_| waits.add(millisecond));
+        (0..100).for_each(|_| waits.add(millisecond, false));
         assert!(waits.least > millisecond * 9 / 10 && waits.mean > millisecond * 9 / 10);
-        waits.add(millisecond / 100);
+        waits.add(millisecond / 100, false);
         assert_eq!(waits.least, millisecond / 100, "one short wait is enough");
         assert!(waits.mean > millisecond / 2);
+    }
+
+    /// Waits for a launch as `poll` does, with a thread that awakes late.
+    fn wait_for(launch: Duration, waits: &mut Waits) -> Duration {
+        let (mut waited, mut overslept) = (launch.min(waits.spin_time()), false);
+        while waited < launch {
+            let (sleep, is_long) = waits.sleep(waited);
+            waited += sleep + 60 * MICROSECOND;
+            overslept = is_long;
+        }
+        waits.add(waited, overslept);
+        waited
+    }
+
+    /// Launches are short again when other work on the GPU ends, or with fewer candidates.
+    #[test]
+    fn after_long_launches_a_short_one_is_soon_waited_for_without_a_sleep() {
+        for long in [300, 700, 3_000, 20_000] {
+            for short in [20, 45, 120] {
+                let (long, short) = (long * MICROSECOND, short * MICROSECOND);
+                let mut waits = Waits::default();
+                (0..200).for_each(|_| _ = wait_for(long, &mut waits));
+                (0..60).for_each(|_| _ = wait_for(short, &mut waits));
+                assert_eq!(wait_for(short, &mut waits), short, "after {long:?}: {waits:?}");
+            }
+        }
     }
 }
