@@ -18,7 +18,7 @@
 #              kernels/oriented.cuh; needs nvcc
 #   scenes     random scenes, tensors on the GPU and on the host (NMSFILTER_TEST_SCENES, 100000)
 #   faults     failures of the driver (NMSFILTER_TEST_FAULTS, 1000, with each backend)
-#   streams    64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
+#   soak       64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
 #   sanitize   compute-sanitizer's four tools on the tests of the engine, of merging, groups and pictures, and on the
 #              kernels that nmsbench measures
 #   occupied   time per frame with 1 to 16 free multiprocessors; needs nvcc
@@ -190,7 +190,7 @@ faults() {
     NMSFILTER_TEST_FAULTS=${NMSFILTER_TEST_FAULTS:-1000} program cuda_faults
 }
 
-streams() {
+soak() {
     NMSFILTER_TEST_STREAMS=${NMSFILTER_TEST_STREAMS:-64} \
         NMSFILTER_TEST_SECONDS=${NMSFILTER_TEST_SECONDS:-300} program cuda_streams
 }
