@@ -27,8 +27,9 @@
 #define MAP_WARPS (MAP_THREADS / WARP)
 // Queries in shared memory at a time.
 #define QUERY_TILE 128u
-// The most candidates that a thread has in registers at a time.
-#define MAP_ITEMS_PER_THREAD 8u
+// The most candidates that a thread has in registers at a time. A block then reads the 8400 anchors
+// of many models in two rounds.
+#define MAP_ITEMS_PER_THREAD 9u
 // The limit for kernels in which warps form groups.
 #define MAP_ITEMS_PER_GROUP_THREAD 6u
 
@@ -227,7 +228,7 @@ struct MapUpright {
     // 0: none.
     static constexpr uint32_t ITEMS = MAP_ITEMS_PER_THREAD;
     static NMSFILTER_HOST_DEVICE constexpr uint32_t fewer_items(uint32_t items) {
-        return items > 4 ? items - 2 : items - 1;
+        return items > 8 || items <= 4 ? items - 1 : items - 2;
     }
     // True if a single image group can have warp groups, too.
     static constexpr bool HAS_GROUPS_FOR_SINGLE_IMAGES = false;
