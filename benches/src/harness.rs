@@ -15,7 +15,12 @@ pub fn harness(backend: &str) -> Harness {
     // The number of regions is unlimited.
     let element = element.property("max-detections", 0u32);
     let element = element.build().expect("nmsfilter is registered");
-    let mut harness = Harness::with_element(&element, Some("sink"), Some("src"));
+    harness_of(&element)
+}
+
+/// Makes a harness that contains one element.
+pub fn harness_of(element: &gst::Element) -> Harness {
+    let mut harness = Harness::with_element(element, Some("sink"), Some("src"));
     harness.set_src_caps_str("video/x-raw,format=GRAY8,width=1920,height=1080,framerate=50/1");
     harness
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Concurrent elements on one GPU, at 50 frames per second and at full load, beside the floor: kernels without work.
-//! Times are of the element alone, from its sink pad to its source pad.
+//! Concurrent elements on one GPU, at 50 frames per second and at full load, beside the floor: kernels without work, the
+//! same metadata, and the element `identity`. Times are of one element, from its sink pad to its source pad.
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use gst_check::Harness;
+use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::custom_meta::NewTensor;
 
 use super::{Bench, Section, format_us};
 use crate::floor::Floor;
-use crate::harness::{buffer, harness, push_paced};
+use crate::harness::{buffer, harness, harness_of, push_paced};
 use crate::measure::Times;
 use crate::report::Table;
 use crate::workload::{Workload, greedy_params, windows};
@@ -38,6 +40,17 @@ fn run(bench: &mut Bench) -> Result<()> {
             Ok(bench.engines.upload(&workload)?.remove(0))
         })
         .collect::<Result<Vec<_>>>()?;
+    let mut found = Vec::new();
+    let mut harness = harness("cuda");
+    for tensor in &tensors {
+        found.push(harness.push_and_pull(buffer(tensor))?);
+    }
+    let regions: Vec<usize> = found
+        .iter()
+        .map(|buffer| buffer.iter_meta::<VideoRegionOfInterestMeta>().count())
+        .collect();
+    let region = found[0].meta::<VideoRegionOfInterestMeta>().context("a region was found")?;
+    let detection = region.param("detection").context("a region has a structure")?.to_owned();
     let time = bench.budget * 12;
     let columns =
         ["work", "pace", "streams", "frames", "p50 us", "p99 us", "slowest p99 us", "max us"];
@@ -45,7 +58,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     for (pace, counts) in CASES {
         for streams in counts {
             row(&mut table, "element", pace, &elements(&tensors, streams, pace, time));
-            match floors(streams, pace, time) {
+            match floors((&regions, &detection), streams, pace, time) {
                 Ok(times) => row(&mut table, "floor", pace, &times),
                 Err(error) => println!("SKIPPED: floor of {streams}: {error:#}"),
             }
@@ -96,17 +109,51 @@ fn elements(
     })
 }
 
-/// The times of each of `streams` floors, each in a thread.
-fn floors(streams: u32, pace: Option<Duration>, time: Duration) -> Result<Vec<Times>> {
-    let ready = (0..streams).map(|_| Floor::new()).collect::<Result<Vec<_>>>()?;
-    let times = in_threads(ready, |offset, start, mut floor| -> Result<Times> {
+/// What a frame takes at least.
+struct Least {
+    kernels: Floor,
+    identity: Harness,
+}
+
+impl Least {
+    fn new() -> Result<Self> {
+        let identity = gst::ElementFactory::make("identity").build()?;
+        Ok(Self { kernels: Floor::new()?, identity: harness_of(&identity) })
+    }
+
+    /// Runs the kernels, attaches this many regions, and pushes the buffer. Returns the time in microseconds.
+    fn run(&mut self, regions: usize, detection: &gst::StructureRef) -> Result<f64> {
+        let mut buffer = gst::Buffer::new();
+        let began = Instant::now();
+        self.kernels.run()?;
+        let writable = buffer.get_mut().expect("it is new");
+        for _ in 0..regions {
+            let mut region = VideoRegionOfInterestMeta::add(writable, "window", (0, 0, 1, 1));
+            region.add_param(detection.to_owned());
+        }
+        let done = self.identity.push_and_pull(buffer);
+        let time = began.elapsed();
+        done?;
+        Ok(time.as_secs_f64() * 1e6)
+    }
+}
+
+/// The times of each of `streams` floors with the numbers of regions of frames, each in a thread.
+fn floors(
+    (regions, detection): (&[usize], &gst::StructureRef),
+    streams: u32,
+    pace: Option<Duration>,
+    time: Duration,
+) -> Result<Vec<Times>> {
+    let ready = (0..streams).map(|_| Least::new()).collect::<Result<Vec<_>>>()?;
+    let times = in_threads(ready, |offset, start, mut least| -> Result<Times> {
         let mut times = Vec::new();
         while start.elapsed() < time {
             if let Some(pace) = pace {
                 let due = start + pace.mul_f64(offset + times.len() as f64);
                 std::thread::sleep(due.saturating_duration_since(Instant::now()));
             }
-            times.push(floor.run()?);
+            times.push(least.run(regions[times.len() % regions.len()], detection)?);
         }
         Ok(Times::new(times))
     });
