@@ -27,9 +27,13 @@
 #define MAP_WARPS (MAP_THREADS / WARP)
 // Queries in shared memory at a time.
 #define QUERY_TILE 128u
-// The most candidates that a thread has in registers at a time. A block then reads the 8400 anchors
-// of many models in two rounds.
+// The most candidates that a thread has in registers at a time. With nine, a block reads the 8400
+// anchors of many models in two rounds. Older architectures need more registers.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define MAP_ITEMS_PER_THREAD 8u
+#else
 #define MAP_ITEMS_PER_THREAD 9u
+#endif
 // The limit for kernels in which warps form groups.
 #define MAP_ITEMS_PER_GROUP_THREAD 6u
 
