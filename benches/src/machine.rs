@@ -17,7 +17,7 @@ pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
     };
     let os = read_to_string("/etc/os-release").unwrap_or_default();
     let os = os.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
-    // Those of the machine, of which the program may have been given one.
+    // All cores of the machine: single-threaded benchmarks are bound to one of them.
     let cores = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
     let gpu = match (engines.cuda(), &engines.cuda_error) {
         (Some(cuda), _) => cuda.description(),

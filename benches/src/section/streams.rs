@@ -12,7 +12,7 @@ use gstnmsfilter::output::add_region;
 
 use super::{Bench, Section, format_us};
 use crate::floor::Floor;
-use crate::harness::{buffer, harness, harness_of, push_paced};
+use crate::harness::{buffer, harness, harness_of};
 use crate::measure::Times;
 use crate::report::Table;
 use crate::workload::{Workload, greedy_params, windows};
@@ -58,7 +58,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     let mut table = Table::new(columns);
     for (pace, counts) in CASES {
         for streams in counts {
-            row(&mut table, "element", pace, &elements(&tensors, streams, pace, time));
+            row(&mut table, "element", pace, &elements(&tensors, streams, pace, time)?);
             match floors((&regions, &detection), streams, pace, time) {
                 Ok(times) => row(&mut table, "floor", pace, &times),
                 Err(error) => println!("SKIPPED: floor of {streams}: {error:#}"),
@@ -84,33 +84,25 @@ fn elements(
     streams: u32,
     pace: Option<Duration>,
     time: Duration,
-) -> Vec<Times> {
+) -> Result<Vec<Times>> {
     let ready = (0..streams).map(|_| {
         let mut harness = harness("cuda");
         for tensor in tensors {
-            harness.push_and_pull(buffer(tensor)).expect("the element takes buffers");
+            harness.push_and_pull(buffer(tensor))?;
         }
-        harness
+        Ok(harness)
     });
-    in_threads(ready.collect(), |offset, start, mut harness| {
-        if let Some(pace) = pace {
-            let frames = (time.as_micros() / pace.as_micros()) as u32;
-            let start = start + pace.mul_f64(offset);
-            return push_paced(&mut harness, tensors, start, pace, frames);
-        }
-        let mut times = Vec::new();
-        while start.elapsed() < time {
-            let buffer = buffer(&tensors[times.len() % tensors.len()]);
-            let began = Instant::now();
-            let done = harness.push_and_pull(buffer);
-            times.push(began.elapsed().as_secs_f64() * 1e6);
-            done.expect("the element takes buffers");
-        }
-        Times::new(times)
+    in_threads(ready.collect::<Result<_>>()?, pace, time, |harness, frame| {
+        let buffer = buffer(&tensors[frame % tensors.len()]);
+        let began = Instant::now();
+        let done = harness.push_and_pull(buffer);
+        let elapsed = began.elapsed();
+        done?;
+        Ok(elapsed)
     })
 }
 
-/// What a frame takes at least.
+/// The work for a frame without decode and suppression.
 struct Least {
     kernels: Floor,
     label: gst::glib::Quark,
@@ -124,8 +116,8 @@ impl Least {
         Ok(Self { kernels: Floor::new()?, label, identity: harness_of(&identity) })
     }
 
-    /// Runs the kernels, attaches this many regions, and pushes the buffer. Returns the time in microseconds.
-    fn run(&mut self, regions: usize, detection: &gst::StructureRef) -> Result<f64> {
+    /// Runs the kernels, attaches this many regions, and pushes the buffer. Returns the time.
+    fn run(&mut self, regions: usize, detection: &gst::StructureRef) -> Result<Duration> {
         let mut buffer = gst::Buffer::new();
         let began = Instant::now();
         self.kernels.run()?;
@@ -135,9 +127,9 @@ impl Least {
             add_region(writable, self.label, [0, 0, 1, 1]).add_param(detection.to_owned());
         }
         let done = self.identity.push_and_pull(buffer);
-        let time = began.elapsed();
+        let elapsed = began.elapsed();
         done?;
-        Ok(time.as_secs_f64() * 1e6)
+        Ok(elapsed)
     }
 }
 
@@ -148,34 +140,37 @@ fn floors(
     pace: Option<Duration>,
     time: Duration,
 ) -> Result<Vec<Times>> {
-    let ready = (0..streams).map(|_| Least::new()).collect::<Result<Vec<_>>>()?;
-    let times = in_threads(ready, |offset, start, mut least| -> Result<Times> {
-        let mut times = Vec::new();
-        while start.elapsed() < time {
-            if let Some(pace) = pace {
-                let due = start + pace.mul_f64(offset + times.len() as f64);
-                std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            }
-            times.push(least.run(regions[times.len() % regions.len()], detection)?);
-        }
-        Ok(Times::new(times))
-    });
-    times.into_iter().collect()
+    let ready = (0..streams).map(|_| Least::new()).collect::<Result<_>>()?;
+    in_threads(ready, pace, time, |least, frame| {
+        least.run(regions[frame % regions.len()], detection)
+    })
 }
 
-/// Calls `work` for each item in a separate thread. The arguments are the share of a period by which the thread is later
-/// than the first one, so that streams begin their frames at different times, when the first one starts, and the item.
-fn in_threads<I: Send, T: Send>(
+/// For `time`, calls `run` for each item in a separate thread with the numbers of frames: one per `pace`, or one after the
+/// other. Returns the times of each thread, which `run` measures. Threads begin their frames at different times.
+fn in_threads<I: Send>(
     items: Vec<I>,
-    work: impl Fn(f64, Instant, I) -> T + Sync,
-) -> Vec<T> {
-    let (work, count) = (&work, items.len() as f64);
+    pace: Option<Duration>,
+    time: Duration,
+    run: impl Fn(&mut I, usize) -> Result<Duration> + Sync,
+) -> Result<Vec<Times>> {
+    let (run, count) = (&run, items.len() as f64);
     let start = Instant::now() + Duration::from_millis(100);
+    let sleep_until = |due: Instant| {
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+    };
     std::thread::scope(|scope| {
-        let thread = |(i, item): (usize, I)| {
+        let thread = |(i, mut item): (usize, I)| {
             scope.spawn(move || {
-                std::thread::sleep(start.saturating_duration_since(Instant::now()));
-                work(i as f64 / count, start, item)
+                let mut times = Vec::new();
+                sleep_until(start);
+                while start.elapsed() < time {
+                    if let Some(pace) = pace {
+                        sleep_until(start + pace.mul_f64(i as f64 / count + times.len() as f64));
+                    }
+                    times.push(run(&mut item, times.len())?.as_secs_f64() * 1e6);
+                }
+                Ok(Times::new(times))
             })
         };
         let threads: Vec<_> = items.into_iter().enumerate().map(thread).collect();
